@@ -1,0 +1,29 @@
+package algo
+
+import "math/bits"
+
+// scale returns a*b/c and the remainder, exactly, for a, b >= 0 and c > 0; a
+// quotient above Max is returned as Max+1 with remainder 0, which is later than
+// any limit looks. The product may be wider than a word, which is what lets a
+// limit of a prime million per month be kept to the microsecond.
+//
+// Its mirror in Lua, where only doubles are at hand, multiplies and divides bit
+// by bit with no value above 2^53; scale_test.go holds the two together.
+func scale(a, b, c int64) (q, r int64) {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi == 0 {
+		u := lo / uint64(c)
+		if u > Max {
+			return Max + 1, 0
+		}
+		return int64(u), int64(lo - u*uint64(c))
+	}
+	if hi >= uint64(c) {
+		return Max + 1, 0
+	}
+	u, rem := bits.Div64(hi, lo, uint64(c))
+	if u > Max {
+		return Max + 1, 0
+	}
+	return int64(u), int64(rem)
+}
