@@ -1,0 +1,78 @@
+package weir
+
+// frame is the scratch of one decision. Frames are pooled, so that a decision
+// allocates nothing once its frame has grown to the size of the ruleset.
+//
+// Two traps: a Decision whose address goes to an Observer escapes to the heap, so
+// the Observer gets the frame's copy; and a method value such as l.store.Take as
+// an argument allocates, so verbs are an enum.
+type frame struct {
+	keys     []byte // all partition keys, one after the other
+	picked   []int  // what Ruleset.Select chose
+	asks     []Ask
+	refs     []int // asks[i] belongs to service limit refs[i]
+	out      []Verdict
+	observed Decision
+}
+
+// key implements keeper.
+func (f *frame) key(i int) []byte {
+	for j, ref := range f.refs {
+		if ref == i {
+			return f.asks[j].Key
+		}
+	}
+	return nil
+}
+
+// ask adds a question and the service limit that will hold its answer.
+func (f *frame) ask(d *Decision, a Ask, rule int, flags uint8) {
+	if a.Shadow {
+		flags |= flagShadow
+	}
+	f.refs = append(f.refs, d.count)
+	f.asks = append(f.asks, a)
+	d.add(limited{policy: a.Policy, rule: int32(rule), flags: flags})
+}
+
+// verdicts returns room for the answers.
+func (f *frame) verdicts() []Verdict {
+	if cap(f.out) < len(f.asks) {
+		f.out = make([]Verdict, len(f.asks), 2*len(f.asks))
+	}
+	f.out = f.out[:len(f.asks)]
+	return f.out
+}
+
+// partition moves the asks that belong to a group to the front, keeping order,
+// and returns how many they are.
+func (f *frame) partition(group func(i int) bool) int {
+	n := 0
+	for i := range f.asks {
+		if group(i) {
+			a, ref := f.asks[i], f.refs[i]
+			copy(f.asks[n+1:i+1], f.asks[n:i])
+			copy(f.refs[n+1:i+1], f.refs[n:i])
+			f.asks[n], f.refs[n] = a, ref
+			n++
+		}
+	}
+	return n
+}
+
+// maxKeptKeys bounds the key bytes a pooled frame keeps, so that one request with
+// huge keys does not pin its memory.
+const maxKeptKeys = 64 << 10
+
+// release forgets the request, for the pool.
+func (f *frame) release() {
+	if cap(f.keys) > maxKeptKeys {
+		f.keys = nil
+	}
+	f.keys, f.picked, f.refs = f.keys[:0], f.picked[:0], f.refs[:0]
+	for i := range f.asks { // let go of policies and keys
+		f.asks[i].Policy, f.asks[i].Key = nil, nil
+	}
+	f.asks = f.asks[:0]
+	f.observed.set, f.observed.frame, f.observed.more = nil, nil, nil
+}

@@ -1,0 +1,511 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/algo"
+)
+
+// Options are the parts of the world a [Limiter] may be given. The zero value is
+// usable.
+type Options[R any] struct {
+	// Clock is what Wait sleeps by and reads deadlines with; nil is the system's. It
+	// does not decide: the Store has its own.
+	Clock Clock
+	// Observer hears of every decision; nil is nobody.
+	Observer Observer[R]
+	// Local decides FailLocal rules while the store cannot; nil is a Memory of the
+	// default size.
+	Local Store
+}
+
+// A Limiter decides requests of type R by a [Ruleset], which [Limiter.Swap]
+// replaces while it runs. All methods may be called concurrently.
+type Limiter[R any] struct {
+	store  Store
+	local  Store
+	clock  Clock
+	obs    Observer[R]
+	rules  atomic.Pointer[compiled[R]]
+	frames sync.Pool
+}
+
+// New makes a limiter. The error is a [*ConfigError], or several joined.
+func New[R any](s Store, rs Ruleset[R], o Options[R]) (*Limiter[R], error) {
+	l := &Limiter[R]{store: s, local: o.Local, clock: o.Clock, obs: o.Observer}
+	if l.clock == nil {
+		c := newSystemClock()
+		l.clock = &c
+	}
+	if l.local == nil {
+		l.local = NewMemory(MemoryOptions{Clock: o.Clock})
+	}
+	l.frames.New = func() any { return new(frame) }
+	if err := l.Swap(rs); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// compiled is a Ruleset whose limits are exact numbers.
+type compiled[R any] struct {
+	version string
+	rules   []compiledRule[R]
+	choose  func(dst []int, r R) []int
+}
+
+type compiledRule[R any] struct {
+	Rule[R]
+	policies []*Policy
+	missing  []*Policy // the same limits for requests without a key, kept apart
+	rollout  uint64    // 0: enforce for every key
+}
+
+// Swap replaces the rules at once: requests already being decided finish under
+// the old ones. What was used stays used; a rule counts on under its name, and
+// starts afresh if its algorithm or the length of its fixed or sliding window
+// changed. On an error, a [*ConfigError] or several joined, the old rules stay.
+func (l *Limiter[R]) Swap(rs Ruleset[R]) error {
+	c, err := l.compile(rs)
+	if err != nil {
+		return err
+	}
+	l.rules.Store(c)
+	return nil
+}
+
+// Version is that of the Ruleset in force.
+func (l *Limiter[R]) Version() string { return l.rules.Load().version }
+
+// Policies are those of the Ruleset in force, in order.
+func (l *Limiter[R]) Policies() []*Policy {
+	var all []*Policy
+	for i := range l.rules.Load().rules {
+		all = append(all, l.rules.Load().rules[i].policies...)
+	}
+	return all
+}
+
+func (l *Limiter[R]) compile(rs Ruleset[R]) (*compiled[R], error) {
+	c := &compiled[R]{version: rs.Version, choose: rs.Select, rules: make([]compiledRule[R], len(rs.Rules))}
+	supporter, _ := l.store.(Supporter)
+	var errs []error
+	seen := make(map[string]int, len(rs.Rules))
+	for i, rule := range rs.Rules {
+		fail := func(format string, args ...any) {
+			name := rule.Name
+			if name == "" {
+				name = fmt.Sprintf("#%d", i+1)
+			}
+			errs = append(errs, &ConfigError{Rule: name, Err: fmt.Errorf(format, args...)})
+		}
+		if err := checkName(rule.Name); err != nil {
+			fail("%w", err)
+			continue
+		}
+		if first, twice := seen[rule.Name]; twice {
+			fail("the name is taken by rule #%d; names are unique", first+1)
+		}
+		seen[rule.Name] = i
+		if rule.Rollout < 0 || rule.Rollout > 10000 {
+			fail("rollout %d is not within 0 and 10000", rule.Rollout)
+		}
+		if rule.NoKey == FallbackKey && rule.Fallback == nil {
+			fail("NoKey is FallbackKey and Fallback is nil")
+		}
+		cr := compiledRule[R]{Rule: rule, rollout: uint64(rule.Rollout) % 10000}
+		for n, limit := range rule.Limits {
+			p, err := newPolicy(rule.Name, n, limit)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if p.Tag = rule.Tag; rule.Unit != "" {
+				p.Unit = rule.Unit
+			}
+			if supporter != nil {
+				if err := supporter.Supports(p); err != nil {
+					errs = append(errs, &ConfigError{Rule: p.Name, Err: err})
+				}
+			}
+			cr.policies = append(cr.policies, p)
+			cr.missing = append(cr.missing, p.without())
+		}
+		c.rules[i] = cr
+	}
+	return c, errors.Join(errs...)
+}
+
+// verb is what a decision does to the store.
+type verb uint8
+
+const (
+	take verb = iota
+	peek
+	again // a further attempt of Wait: shadow rules have had their say
+)
+
+// fromRules takes each rule's own longest wait as the slack.
+const fromRules = math.MinInt64
+
+// Take decides r, and charges it if it is allowed. Take never waits; an allowed
+// Decision may say in its Wait that the request should. The error is that of
+// ctx; a failing store is not an error but a Degraded decision.
+func (l *Limiter[R]) Take(ctx context.Context, r R) (d Decision, err error) {
+	err = l.decide(ctx, r, take, fromRules, &d)
+	return d, err
+}
+
+// Peek tells what Take would decide, and what is left now. It charges nothing
+// and is not observed.
+func (l *Limiter[R]) Peek(ctx context.Context, r R) (d Decision, err error) {
+	err = l.decide(ctx, r, peek, fromRules, &d)
+	return d, err
+}
+
+// Wait takes r as soon as it is allowed and returns when it may go on, or fails
+// at once, taking nothing, with ErrDeadline if that would be after ctx's
+// deadline and with ErrNever if it can never be. If ctx ends during the wait,
+// what was taken is given back. Waiters of buckets, queues and fixed windows hold
+// a place; for the other algorithms they try again when the verdict promises
+// success, in no particular order.
+func (l *Limiter[R]) Wait(ctx context.Context, r R) (Decision, error) {
+	for attempt := take; ; attempt = again {
+		slack := int64(math.MaxInt64)
+		deadline, limited := ctx.Deadline()
+		if limited {
+			slack = max(deadline.Sub(l.clock.Now()).Microseconds(), 0)
+		}
+		var d Decision
+		switch err := l.decide(ctx, r, attempt, slack, &d); {
+		case err != nil:
+			return d, err
+		case d.Allowed:
+			if err := l.clock.Sleep(ctx, d.Wait); err != nil {
+				// The context is over; giving back must not depend on it.
+				return d, errors.Join(err, l.Refund(context.WithoutCancel(ctx), r, &d))
+			}
+			return d, nil
+		case d.RetryAfter < 0:
+			return d, ErrNever
+		case limited && l.clock.Now().Add(d.RetryAfter).After(deadline):
+			return d, ErrDeadline
+		}
+		if err := l.clock.Sleep(ctx, max(d.RetryAfter, time.Microsecond)); err != nil {
+			return d, err
+		}
+	}
+}
+
+// decide is one decision. It works in the caller's d and a pooled frame.
+func (l *Limiter[R]) decide(ctx context.Context, r R, do verb, slack int64, d *Decision) error {
+	f := l.frames.Get().(*frame)
+	set := l.rules.Load()
+	d.Version, d.set = set.version, set
+	refused := set.collect(f, d, r, do, slack)
+	allowed, err := l.ask(ctx, f, do, refused)
+	if err != nil && ctx.Err() == nil {
+		if l.obs != nil {
+			l.obs.StoreFailed(ctx, r, err)
+		}
+		allowed, err = l.outage(ctx, set, f, d, do, refused), nil
+	}
+	if err != nil {
+		d.RetryAfter = -1
+	} else {
+		f.conclude(d, allowed, do)
+		if l.obs != nil && do != peek {
+			f.observed = *d
+			f.observed.frame = f
+			l.obs.Decided(ctx, r, &f.observed)
+		}
+	}
+	f.release()
+	l.frames.Put(f)
+	return err
+}
+
+// collect asks every rule that applies what it has to ask. It returns whether a
+// rule refuses without asking.
+func (c *compiled[R]) collect(f *frame, d *Decision, r R, do verb, slack int64) (refused bool) {
+	n := len(c.rules)
+	if c.choose != nil {
+		f.picked = c.choose(f.picked[:0], r)
+		n = len(f.picked)
+	}
+	for i := range n {
+		if c.choose != nil {
+			i = f.picked[i]
+		}
+		rule := &c.rules[i]
+		if rule.Mode == Off || rule.Match != nil && !rule.Match(r) {
+			continue
+		}
+		if len(rule.policies) > 0 {
+			refused = rule.collect(f, d, i, r, do, slack) || refused
+		}
+		if rule.Final {
+			break
+		}
+	}
+	return refused
+}
+
+func (rule *compiledRule[R]) collect(f *frame, d *Decision, i int, r R, do verb, slack int64) (refused bool) {
+	shadow := rule.Mode == Shadow
+	policies, flags := rule.policies, uint8(0)
+	from := len(f.keys)
+	if rule.Key != nil {
+		key, ok := rule.Key(f.keys, r)
+		if !ok {
+			key, policies, flags = key[:from], rule.missing, flagMissing
+			switch rule.NoKey {
+			case SkipRule:
+				return false
+			case FallbackKey:
+				if key, ok = rule.Fallback(key, r); !ok {
+					return false
+				}
+			case RefuseRequest:
+				if shadow && do == again {
+					return false
+				}
+				if shadow {
+					flags |= flagShadow
+				}
+				d.add(limited{policy: rule.policies[0], rule: int32(i), flags: flags, retry: algo.Never})
+				return !shadow
+			}
+		}
+		f.keys = key
+	}
+	key := f.keys[from:len(f.keys):len(f.keys)]
+	if rule.rollout != 0 && !shadow {
+		shadow = share(rule.Name, key) >= rule.rollout
+	}
+	if shadow && do == again {
+		return false
+	}
+	cost := int64(1)
+	if rule.Cost != nil {
+		cost = max(rule.Cost(r), 0)
+	}
+	for _, p := range policies {
+		wait := slack
+		if slack == fromRules {
+			wait = p.Limit.slack()
+		}
+		f.ask(d, Ask{Policy: p, Key: key, Cost: cost, Slack: wait, Shadow: shadow}, i, flags)
+	}
+	return false
+}
+
+// share places a key among 10,000, the same way on every node.
+func share(rule string, key []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(rule))
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write(key)
+	x := h.Sum64() // FNV's high bits know little of the last bytes: mix before the modulus
+	x ^= x >> 32
+	x *= 0xd6e8feb86659fd93
+	x ^= x >> 32
+	return x % 10000
+}
+
+// ask asks the store. If a rule refused without asking, enforced asks are only
+// looked at, and shadow asks have their say all the same.
+func (l *Limiter[R]) ask(ctx context.Context, f *frame, do verb, refused bool) (allowed bool, err error) {
+	out := f.verdicts()
+	switch {
+	case len(f.asks) == 0:
+		return !refused, ctx.Err()
+	case do == peek:
+		allowed, err = l.store.Peek(ctx, f.asks, out)
+	case refused:
+		n := f.partition(func(i int) bool { return f.asks[i].Shadow })
+		return false, split(ctx, l.store, f, n)
+	default:
+		allowed, err = l.store.Take(ctx, f.asks, out)
+	}
+	return allowed && !refused, err
+}
+
+// split takes the first n asks, which are shadows, and peeks at the others.
+func split(ctx context.Context, s Store, f *frame, n int) error {
+	if n > 0 {
+		if _, err := s.Take(ctx, f.asks[:n], f.out[:n]); err != nil {
+			return err
+		}
+	}
+	if n < len(f.asks) {
+		if _, err := s.Peek(ctx, f.asks[n:], f.out[n:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outage lets each rule's OnOutage decide: the local store first, unless a rule
+// that is closed refuses anyway.
+func (l *Limiter[R]) outage(ctx context.Context, set *compiled[R], f *frame, d *Decision, do verb, refused bool) (allowed bool) {
+	d.Degraded = true
+	policy := func(i int) Outage { return set.rules[d.at(f.refs[i]).rule].OnOutage }
+	local := f.partition(func(i int) bool { return policy(i) == FailLocal })
+	out, grant := f.verdicts(), Verdict{Verdict: algo.Verdict{OK: true}}
+	for i := local; i < len(f.asks); i++ {
+		if policy(i) == FailOpen {
+			out[i] = grant
+		} else {
+			out[i] = Verdict{Verdict: algo.Verdict{Retry: algo.Never}}
+			refused = refused || !f.asks[i].Shadow
+		}
+	}
+	allowed = !refused
+	if local == 0 {
+		return allowed
+	}
+	for i := range local {
+		d.at(f.refs[i]).flags |= flagLocal
+	}
+	var err error
+	var ok bool
+	if do == peek || refused {
+		ok, err = l.local.Peek(ctx, f.asks[:local], out[:local])
+	} else {
+		ok, err = l.local.Take(ctx, f.asks[:local], out[:local])
+	}
+	if err != nil { // a local store that fails has no say
+		for i := range local {
+			out[i] = grant
+		}
+		return allowed
+	}
+	return allowed && ok
+}
+
+// conclude writes the verdicts into the decision.
+func (f *frame) conclude(d *Decision, allowed bool, do verb) {
+	d.Allowed = allowed
+	for i := range f.asks {
+		a, v, lim := &f.asks[i], &f.out[i], d.at(f.refs[i])
+		if v.OK {
+			lim.flags |= flagOK
+			if do != peek && (a.Shadow || allowed) {
+				lim.cost, lim.charged = a.Cost, v.At+v.Wait
+			}
+			if allowed && !a.Shadow {
+				d.Wait = max(d.Wait, duration(v.Wait))
+			}
+		}
+		lim.remaining, lim.reset, lim.retry = v.Remaining, v.Reset, v.Retry
+	}
+	if allowed {
+		return
+	}
+	for i := range d.count {
+		lim := d.at(i)
+		switch {
+		case lim.flags&(flagOK|flagShadow) != 0:
+		case lim.retry < 0:
+			d.RetryAfter = -1
+			return
+		default:
+			d.RetryAfter = max(d.RetryAfter, duration(lim.retry))
+		}
+	}
+}
+
+// Refund gives back what d charged, as far as it is still held, and marks it in
+// d, so that a second Refund gives nothing. r is the request that d decided: its
+// keys are computed again, nothing is retained in between.
+func (l *Limiter[R]) Refund(ctx context.Context, r R, d *Decision) error {
+	return l.adjust(ctx, r, d, func(lim *limited) (int64, bool) { return 0, true })
+}
+
+// Settle replaces the estimated cost of the policies that count unit by the
+// actual one: what was taken too much is given back, what was taken too little is
+// charged without asking, so that a balance may become negative. It may be called
+// again with a better figure.
+func (l *Limiter[R]) Settle(ctx context.Context, r R, d *Decision, unit string, actual int64) error {
+	actual = min(max(actual, 0), algo.Max)
+	return l.adjust(ctx, r, d, func(lim *limited) (int64, bool) { return actual, lim.policy.Unit == unit })
+}
+
+// adjust brings what each charged policy was charged to the cost that want
+// names, in the store that charged it.
+func (l *Limiter[R]) adjust(ctx context.Context, r R, d *Decision, want func(*limited) (int64, bool)) error {
+	set, ok := d.set.(*compiled[R])
+	if !ok {
+		return nil // a zero Decision, or one of another limiter: it charged nothing here
+	}
+	f := l.frames.Get().(*frame)
+	defer func() {
+		f.release()
+		l.frames.Put(f)
+	}()
+	for _, charger := range []struct {
+		s    Store
+		flag uint8
+	}{{l.store, 0}, {l.local, flagLocal}} {
+		f.asks, f.refs = f.asks[:0], f.refs[:0]
+		for i := range d.count {
+			lim := d.at(i)
+			cost, wanted := want(lim)
+			if !wanted || lim.flags&flagLocal != charger.flag || lim.charged == 0 || cost == lim.cost {
+				continue
+			}
+			from := len(f.keys)
+			key, ok := set.rules[lim.rule].chargedKey(f.keys, r, lim)
+			if !ok {
+				continue // r is not the request that was charged
+			}
+			f.keys = key
+			f.asks = append(f.asks, Ask{Policy: lim.policy, Key: key[from:len(key):len(key)], Cost: cost - lim.cost, At: lim.charged})
+			f.refs = append(f.refs, i)
+		}
+		if len(f.asks) == 0 {
+			continue
+		}
+		if err := charger.s.Adjust(ctx, f.asks); err != nil {
+			return err
+		}
+		for i, ref := range f.refs {
+			d.at(ref).cost += f.asks[i].Cost
+		}
+	}
+	return nil
+}
+
+// chargedKey appends the key under which r was charged.
+func (rule *compiledRule[R]) chargedKey(dst []byte, r R, lim *limited) (key []byte, ok bool) {
+	switch {
+	case lim.flags&flagMissing != 0 && rule.NoKey == FallbackKey:
+		return rule.Fallback(dst, r)
+	case lim.flags&flagMissing == 0 && rule.Key != nil:
+		return rule.Key(dst, r)
+	}
+	return dst, true
+}
+
+// Reset forgets what r's keys have used under every rule that applies to r.
+func (l *Limiter[R]) Reset(ctx context.Context, r R) error {
+	f := l.frames.Get().(*frame)
+	defer func() {
+		f.release()
+		l.frames.Put(f)
+	}()
+	var d Decision
+	l.rules.Load().collect(f, &d, r, take, 0)
+	if len(f.asks) == 0 {
+		return nil
+	}
+	return errors.Join(l.store.Reset(ctx, f.asks), l.local.Reset(ctx, f.asks))
+}

@@ -1,0 +1,426 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirhq/weir/algo"
+)
+
+// DefaultMaxKeys is how many keys a [Memory] holds unless told otherwise. They
+// take about 64 bytes each when the store is full, so 64 MB.
+const DefaultMaxKeys = 1_000_000
+
+// MemoryOptions configure a [Memory]. The zero value is usable.
+type MemoryOptions struct {
+	// MaxKeys bounds the entries held, counted over all policies: 0 means
+	// DefaultMaxKeys, at most 1<<32. It is divided evenly among the store's shards,
+	// so single shards fill up from about 95 % on.
+	MaxKeys int
+	// Clock tells the time; nil is the system's.
+	Clock Clock
+}
+
+// Memory is a [Store] in the memory of one process. It may be called from
+// thousands of goroutines: keys are spread over shards, each with its own lock,
+// and a call holds only the locks of its own asks, taken in ascending order.
+//
+// It keeps a 128-bit hash of each key, seeded per process, and never the key.
+// Its size is bounded. An entry that equals a fresh one is forgotten, by the
+// calls that come along or by [Memory.Sweep]; no goroutine runs. When a shard is
+// full of entries that still matter, a new key does not push one out, which
+// would hand an attacker a fresh start, nor go unchecked: it shares an overflow
+// partition, one per policy and shard, whose limit holds for all who share it.
+// When even those find no place the ask is refused. [Memory.Stats] counts both.
+type Memory struct {
+	seeds  [2]maphash.Seed
+	shift  uint // identity.hi >> shift is the shard
+	shards []shard
+	clock  Clock
+	system systemClock
+	latest atomic.Int64 // of a Clock that may step back
+	spills atomic.Int64
+	denied atomic.Int64
+}
+
+// NewMemory makes an empty store. It takes memory as keys come.
+func NewMemory(o MemoryOptions) *Memory {
+	keys := o.MaxKeys
+	if keys <= 0 {
+		keys = DefaultMaxKeys
+	}
+	keys = min(keys, 1<<32)
+	// Some hundred entries a shard keep their shares near even; more shards than
+	// the cores of any machine could lock at once gain nothing but smaller moves.
+	lg := min(max(bits.Len(uint(keys/512)), 1)-1, 12)
+	m := &Memory{
+		seeds:  [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		shift:  uint(64 - lg),
+		shards: make([]shard, 1<<lg),
+		clock:  o.Clock,
+		system: newSystemClock(),
+	}
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.index, s.lg, s.earliest = uint64(i), uint(lg), algo.Max
+		s.limit = keys >> lg
+		if i < keys&(1<<lg-1) {
+			s.limit++
+		}
+	}
+	return m
+}
+
+// MemoryStats are the figures of a [Memory].
+type MemoryStats struct {
+	Keys     int   // entries held, expired ones not yet forgotten included
+	MaxKeys  int   // the bound
+	Overflow int64 // asks decided in an overflow partition since the start
+	Refused  int64 // asks refused since not even an overflow partition had a place
+}
+
+// Stats counts the store's entries, one shard at a time.
+func (m *Memory) Stats() MemoryStats {
+	st := MemoryStats{Overflow: m.spills.Load(), Refused: m.denied.Load()}
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		st.Keys += s.table.n
+		st.MaxKeys += s.limit
+		s.mu.Unlock()
+	}
+	return st
+}
+
+// Sweep forgets every entry that equals a fresh one and returns how many those
+// were. Calls do the same bit by bit; Sweep is for a store that has fallen idle.
+func (m *Memory) Sweep() int {
+	freed, now := 0, m.now()
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		freed += s.sweep(now)
+		s.mu.Unlock()
+	}
+	return freed
+}
+
+// Supports implements [Supporter]: Memory runs every algorithm.
+func (m *Memory) Supports(p *Policy) error {
+	if p.params.Kind == 0 || p.params.Kind > algo.WarmUp {
+		return fmt.Errorf("%w: kind %d", ErrUnsupported, p.params.Kind)
+	}
+	return nil
+}
+
+// now reads the clock once, until the year 2112. Only a clock from outside can
+// step back.
+func (m *Memory) now() int64 {
+	if m.clock == nil {
+		return m.system.micros()
+	}
+	now := min(m.clock.Now().UnixMicro(), algo.Max)
+	for {
+		latest := m.latest.Load()
+		if now <= latest {
+			return latest
+		}
+		if m.latest.CompareAndSwap(latest, now) {
+			return now
+		}
+	}
+}
+
+// identity names a key of a policy. Salting the hash of the key with the
+// policy's own number spares hashing its name each time.
+type identity struct{ hi, lo uint64 }
+
+func (m *Memory) identify(a *Ask) identity {
+	id := identity{
+		hi: maphash.Bytes(m.seeds[0], a.Key) ^ a.Policy.salt[0],
+		lo: maphash.Bytes(m.seeds[1], a.Key) ^ a.Policy.salt[1],
+	}
+	if id.hi == vacant {
+		id.hi--
+	}
+	return id
+}
+
+func (m *Memory) shard(id identity) *shard { return &m.shards[id.hi>>m.shift&uint64(len(m.shards)-1)] }
+
+// Take implements [Store]. It does not fail; ctx is not consulted.
+func (m *Memory) Take(_ context.Context, asks []Ask, out []Verdict) (bool, error) {
+	if len(asks) == 1 {
+		return m.takeOne(&asks[0], &out[0]), nil
+	}
+	return m.takeAll(asks, out, true), nil
+}
+
+// Peek implements [Store].
+func (m *Memory) Peek(_ context.Context, asks []Ask, out []Verdict) (bool, error) {
+	return m.takeAll(asks, out, false), nil
+}
+
+// takeOne is takeAll for the common case: one ask, of a key that has an entry
+// and an algorithm whose state fits it.
+func (m *Memory) takeOne(a *Ask, v *Verdict) bool {
+	id := m.identify(a)
+	s := m.shard(id)
+	now := m.now()
+	s.mu.Lock()
+	if at := s.table.find(id); at >= 0 && a.Policy.params.Kind != algo.SlidingLog {
+		e := &s.table.slots[at]
+		next, answer := decide(&a.Policy.params, e.state(), now, a.Cost, a.Slack)
+		if answer.OK && a.Cost > 0 {
+			s.set(e, next, a.Policy.params.Kind, expiry(next, answer.Reset, now))
+		}
+		s.mu.Unlock()
+		v.Verdict, v.At = answer, max(now, next.At)
+		return answer.OK || a.Shadow
+	}
+	var w pending
+	s.open(&w, m, id, a, now)
+	w.decide(a, now, v)
+	if v.OK && a.Cost > 0 {
+		w.charge(a, v, now)
+	}
+	s.promised = 0
+	s.mu.Unlock()
+	return v.OK || a.Shadow
+}
+
+// batch is how many asks are decided without allocating.
+const batch = 8
+
+// takeAll decides asks together: all locks, all verdicts, then all charges.
+func (m *Memory) takeAll(asks []Ask, out []Verdict, commit bool) bool {
+	var room [batch]pending
+	work := append(room[:0], make([]pending, len(asks))...)
+	var ids [batch]uint16
+	order := ids[:0]
+	for i := range asks {
+		work[i].id = m.identify(&asks[i])
+		work[i].shard = m.shard(work[i].id)
+		order = append(order, uint16(work[i].shard.index))
+	}
+	order = ascending(order)
+	now := m.now()
+	for _, i := range order {
+		m.shards[i].mu.Lock()
+	}
+	allowed := true
+	for i := range asks {
+		a, w := &asks[i], &work[i]
+		w.shard.open(w, m, w.id, a, now)
+		w.decide(a, now, &out[i])
+		allowed = allowed && (out[i].OK || a.Shadow)
+	}
+	for i := range asks {
+		a, w, v := &asks[i], &work[i], &out[i]
+		switch {
+		case !v.OK || a.Cost == 0:
+		case commit && (allowed || a.Shadow):
+			w.charge(a, v, now)
+		default: // nothing was charged: say what is left without the charge
+			look := *a
+			look.Cost = 0
+			var free Verdict
+			w.decide(&look, now, &free)
+			v.Remaining, v.Reset = free.Remaining, free.Reset
+		}
+	}
+	for _, i := range order {
+		m.shards[i].promised = 0
+		m.shards[i].mu.Unlock()
+	}
+	return allowed
+}
+
+// ascending sorts a few shard numbers and drops repeats, so that two calls never
+// wait for each other's locks and none locks a shard twice.
+func ascending(order []uint16) []uint16 {
+	for i := 1; i < len(order); i++ {
+		for j := i; j > 0 && order[j] < order[j-1]; j-- {
+			order[j], order[j-1] = order[j-1], order[j]
+		}
+	}
+	n := 0
+	for i, x := range order {
+		if i == 0 || x != order[n-1] {
+			order[n] = x
+			n++
+		}
+	}
+	return order[:n]
+}
+
+// Adjust implements [Store].
+func (m *Memory) Adjust(_ context.Context, asks []Ask) error {
+	now := m.now()
+	for i := range asks {
+		a := &asks[i]
+		id := m.identify(a)
+		s := m.shard(id)
+		s.mu.Lock()
+		s.adjust(m, id, a, now)
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// Reset implements [Store].
+func (m *Memory) Reset(_ context.Context, asks []Ask) error {
+	for i := range asks {
+		id := m.identify(&asks[i])
+		s := m.shard(id)
+		s.mu.Lock()
+		if at := s.table.find(id); at >= 0 {
+			s.forget(&s.table.slots[at])
+			s.table.remove(at)
+		}
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// shard is a part of a Memory behind one lock. What every call touches comes
+// first, on one cache line of its own.
+type shard struct {
+	mu       sync.Mutex
+	table    table
+	earliest int64 // no entry equals a fresh one before this instant
+
+	index    uint64
+	lg       uint // the shards are 1<<lg
+	limit    int  // entries, overflow partitions included
+	promised int  // new entries that the call under way will write
+	swept    int64
+	logs     [][]algo.Entry // of SlidingLog entries, by their handle
+	unused   []int64        // handles
+	_        [40]byte
+}
+
+// pending is one ask under decision.
+type pending struct {
+	shard *shard
+	id    identity
+	at    int  // the entry's place in the table, -1 if it has none
+	full  bool // there is no place, not even in an overflow partition
+	state algo.State
+	next  algo.State // what state becomes if the ask is charged
+	log   []algo.Entry
+}
+
+// open finds the entry of an ask, or a place for it: its own, or in an overflow
+// partition.
+func (s *shard) open(w *pending, m *Memory, id identity, a *Ask, now int64) {
+	at := s.table.find(id)
+	if at < 0 && a.Cost > 0 && s.crowded(now) {
+		m.spills.Add(1)
+		id = s.overflow(a.Policy)
+		if at = s.table.find(id); at < 0 && s.table.n+s.promised >= s.limit {
+			m.denied.Add(1)
+			w.full = true
+		}
+	}
+	w.shard, w.id, w.at = s, id, at
+	switch {
+	case w.full:
+	case at < 0:
+		if a.Cost > 0 {
+			s.promised++
+		}
+	default:
+		w.state = s.table.slots[at].state()
+		if a.Policy.params.Kind == algo.SlidingLog {
+			w.log = s.logs[w.state.Unit]
+		}
+	}
+}
+
+// decide asks the arithmetic. It changes nothing but w.next.
+func (w *pending) decide(a *Ask, now int64, v *Verdict) {
+	p := &a.Policy.params
+	switch {
+	case w.full: // wait for a place
+		v.Verdict = algo.Verdict{Retry: max(w.shard.earliest-now, 1)}
+	case p.Kind == algo.SlidingLog:
+		w.next, v.Verdict = algo.DecideLog(p, w.state, w.log, now, a.Cost)
+	default:
+		w.next, v.Verdict = decide(p, w.state, now, a.Cost, a.Slack)
+	}
+	v.At = max(now, w.next.At)
+}
+
+// charge writes an ask that decide has allowed.
+func (w *pending) charge(a *Ask, v *Verdict, now int64) {
+	p := &a.Policy.params
+	if p.Kind == algo.SlidingLog {
+		w.next, w.log = algo.Record(p, w.next, w.log, a.Cost)
+	}
+	w.write(p.Kind, expiry(w.next, v.Reset, now), now)
+}
+
+// adjust corrects an entry. One that is gone has nothing to give back.
+func (s *shard) adjust(m *Memory, id identity, a *Ask, now int64) {
+	var w pending
+	s.open(&w, m, id, a, now)
+	s.promised = 0
+	if w.full || w.at < 0 && a.Cost < 0 {
+		return
+	}
+	p := &a.Policy.params
+	if p.Kind == algo.SlidingLog {
+		w.state, w.log = algo.AdjustLog(p, w.state, w.log, now, a.At, a.Cost)
+	} else {
+		w.state = adjust(p, w.state, now, a.At, a.Cost)
+	}
+	look := Ask{Policy: a.Policy}
+	var v Verdict
+	w.decide(&look, now, &v)
+	w.write(p.Kind, expiry(w.next, v.Reset, now), now)
+}
+
+// expiry is the instant from which a state equals a fresh one.
+func expiry(s algo.State, reset, now int64) int64 { return max(now, s.At) + reset }
+
+// write puts the next state of an ask into the table.
+func (w *pending) write(kind algo.Kind, expires, now int64) {
+	s := w.shard
+	var e *slot
+	fresh := false
+	if w.at >= 0 && w.at < len(s.table.slots) && s.table.slots[w.at].is(w.id) {
+		e = &s.table.slots[w.at]
+	} else { // new, or moved or swept since the ask was opened
+		e, fresh = s.insert(w.id, now)
+	}
+	if kind == algo.SlidingLog {
+		handle := int64(e.unit & low52)
+		if fresh {
+			handle = s.newLog()
+		}
+		s.logs[handle] = w.log
+		w.next.Unit = handle
+	}
+	s.set(e, w.next, kind, expires)
+}
+
+// set writes an entry and keeps the shard's earliest expiry.
+func (s *shard) set(e *slot, next algo.State, kind algo.Kind, expires int64) {
+	s.earliest = min(s.earliest, expires)
+	e.set(next, kind, expires)
+}
+
+func (s *shard) newLog() int64 {
+	if n := len(s.unused); n > 0 {
+		handle := s.unused[n-1]
+		s.unused = s.unused[:n-1]
+		return handle
+	}
+	s.logs = append(s.logs, nil)
+	return int64(len(s.logs) - 1)
+}

@@ -1,0 +1,58 @@
+package weir
+
+import (
+	"context"
+
+	"github.com/weirhq/weir/algo"
+)
+
+// An Ask is the question of one policy about one key.
+type Ask struct {
+	Policy *Policy
+	// Key is the partition key, any bytes. A store does not keep it after the call.
+	Key []byte
+	// Cost is the units asked for, at least 0; in Adjust, the correction.
+	Cost int64
+	// Slack is the longest wait the asker accepts, in ticks.
+	Slack int64
+	// At is, in Adjust, the instant of the charge that is corrected: the At plus the
+	// Wait of its verdict.
+	At int64
+	// Shadow asks are judged alone and refuse nothing.
+	Shadow bool
+}
+
+// Verdict is the answer to one [Ask], at the instant At. Its times are ticks of
+// one microsecond.
+type Verdict struct {
+	algo.Verdict
+	At int64
+}
+
+// A Store keeps the state of keys, owns the clock its decisions use, and
+// decides asks together. The asks of one call differ in policy or key.
+//
+// Take charges the enforced asks if all of them are OK, and none of them
+// otherwise; then the verdict of an ask that was OK by itself tells what it
+// would be after nothing was charged. A shadow ask is judged alone: it is
+// charged if it is OK itself, whatever the others say, and never refuses.
+// Verdicts are written to out, which is as long as asks.
+//
+// All methods may be called concurrently. An error wraps ErrUnavailable or the
+// context's error, and then nothing is known to have been charged.
+type Store interface {
+	Take(ctx context.Context, asks []Ask, out []Verdict) (allowed bool, err error)
+	// Peek answers as Take would and charges nothing.
+	Peek(ctx context.Context, asks []Ask, out []Verdict) (allowed bool, err error)
+	// Adjust charges each ask's Cost without asking; a negative one gives back.
+	Adjust(ctx context.Context, asks []Ask) error
+	// Reset forgets the keys of the asks.
+	Reset(ctx context.Context, asks []Ask) error
+}
+
+// A Supporter is a store that does not run every algorithm. Rules with a policy
+// it cannot run are refused when they load.
+type Supporter interface {
+	// Supports returns nil, or an error that wraps ErrUnsupported and names the reason.
+	Supports(p *Policy) error
+}
