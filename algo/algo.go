@@ -94,12 +94,10 @@ type State struct {
 	Unit int64
 }
 
-// Verdict is the answer to one ask.
+// Verdict is the answer to one ask. It speaks of the instant State.At of the
+// state that came with it. With five words it is returned in registers.
 type Verdict struct {
 	OK bool
-	// At is the instant the verdict speaks of: now, or the latest instant
-	// already seen where that is later.
-	At int64
 	// Wait is how long an allowed asker waits before it goes on, in ticks.
 	Wait int64
 	// Retry is 0 if OK; else the ticks after which the same ask would be
@@ -131,10 +129,10 @@ func Decide(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 	case SlidingWindow:
 		return sliding(p, s, now, cost)
 	}
-	return s, Verdict{At: now, Retry: Never} // an unknown kind allows nothing
+	return s, Verdict{Retry: Never} // an unknown kind allows nothing
 }
 
-// Adjust corrects a charge that Decide made at instant at (its Verdict.At plus
+// Adjust corrects a charge that Decide made at instant at (its State.At plus
 // Verdict.Wait): delta > 0 charges that many more units at now without asking,
 // delta < 0 gives back. What is given back never exceeds what is still held of
 // the window that was charged, so it cannot lift a balance above its capacity

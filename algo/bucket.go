@@ -14,7 +14,7 @@ package algo
 // its slack covers the time until it would have fitted.
 func bucket(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 	s = drain(p, s, now)
-	v := Verdict{At: now}
+	var v Verdict
 	switch late := lateness(p, s, cost); {
 	case late == Never:
 		v.Retry = Never
@@ -24,7 +24,8 @@ func bucket(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 		v.OK, v.Wait = true, late
 		s.Used = clamp(s.Used + cost)
 	}
-	return s, holding(p, s, v)
+	v.Remaining, v.Reset = max(p.Cap-roundUp(s), 0), ticks(p, s.Used, s.Prev)
+	return s, v
 }
 
 // queue decides a leaky bucket used as a queue: at most Cap units are in it,
@@ -32,7 +33,7 @@ func bucket(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 // have left. An asker who will not wait that long is refused.
 func queue(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 	s = drain(p, s, now)
-	v := Verdict{At: now}
+	var v Verdict
 	late, turn := lateness(p, s, cost), ticks(p, s.Used, s.Prev)
 	switch {
 	case late == Never:
@@ -43,7 +44,8 @@ func queue(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 		v.OK, v.Wait = true, turn
 		s.Used = clamp(s.Used + cost)
 	}
-	return s, holding(p, s, v)
+	v.Remaining, v.Reset = max(p.Cap-roundUp(s), 0), ticks(p, s.Used, s.Prev)
+	return s, v
 }
 
 // lateness is the ticks until cost fits below the capacity, 0 if it does now.
@@ -58,13 +60,6 @@ func lateness(p *Params, s State, cost int64) int64 {
 		return 0
 	}
 	return ticks(p, s.Used-room, s.Prev)
-}
-
-// holding completes a verdict with what a bucket in state s says of itself.
-func holding(p *Params, s State, v Verdict) Verdict {
-	v.Remaining = max(p.Cap-roundUp(s), 0)
-	v.Reset = ticks(p, s.Used, s.Prev)
-	return v
 }
 
 // drain brings the debt up to now, which is not before s.At, in the parts of

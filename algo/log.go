@@ -17,7 +17,7 @@ type Entry struct {
 func DecideLog(p *Params, s State, log []Entry, now, cost int64) (State, Verdict) {
 	now, cost = max(now, 0, s.At), max(cost, 0)
 	s = expire(p, s, log, now)
-	v := Verdict{At: now}
+	var v Verdict
 	held := s.Used
 	switch {
 	case cost > p.Cap:

@@ -132,8 +132,8 @@ func drive(t *testing.T, p algo.Params, start int64, r *rand.Rand) {
 		} else {
 			m.charge(at, 0)
 		}
-		if v.At != at {
-			t.Fatalf("%+v: At %d, want %d", p, v.At, at)
+		if k.state.At != at {
+			t.Fatalf("%+v: at %d, want %d", p, k.state.At, at)
 		}
 		if p.Kind == algo.Queue && v.OK {
 			wait := new(big.Rat).Mul(behind, big.NewRat(p.Unit, p.Drain))

@@ -101,11 +101,6 @@ func (k *key) take(now, cost, slack int64) algo.Verdict {
 	return v
 }
 
-func (k key) clone() *key {
-	k.log = slices.Clone(k.log)
-	return &k
-}
-
 func TestModelVectors(t *testing.T) {
 	for model, params := range models {
 		t.Run(model, func(t *testing.T) {

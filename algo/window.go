@@ -9,7 +9,7 @@ package algo
 // Prev then lies ahead of now, and the windows before it count as full.
 func fixed(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 	s = fixedAt(p, s, now)
-	v := Verdict{At: now}
+	var v Verdict
 	start, used := s.Prev, s.Used
 	if cost > p.Cap-used { // not used+cost > Cap: the sum could pass Max
 		start, used = start+p.Window, 0
@@ -51,7 +51,7 @@ func fixedAt(p *Params, s State, now int64) State {
 // first decides a window that its first allowed ask opens.
 func first(p *Params, s State, now, cost int64) (State, Verdict) {
 	s = firstAt(p, s, now)
-	v := Verdict{At: now}
+	var v Verdict
 	switch {
 	case cost > p.Cap:
 		v.Retry = Never
@@ -88,7 +88,7 @@ func firstAt(p *Params, s State, now int64) State {
 // it; it never allows more than Cap if use is even.
 func sliding(p *Params, s State, now, cost int64) (State, Verdict) {
 	s = slidingAt(p, s, now)
-	v := Verdict{At: now}
+	var v Verdict
 	left := p.Window - now%p.Window // Window-e, 1..Window
 	switch {
 	case cost > p.Cap:
