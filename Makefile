@@ -47,7 +47,14 @@ bench: ## measure Memory and Limiter beside other limiters, in one run (about te
 replay: build ## replay the 10,000 requests of testdata/access.log through examples/access-log.yaml
 	bin/weir replay --rules examples/access-log.yaml testdata/access.log
 
+tidy: ## go mod tidy in every module, with the modules of this tree standing in for their releases
+	for m in weiryaml server bench; do (cd $$m && cp go.mod tidy.mod && { cp go.sum tidy.sum 2>/dev/null || true; } \
+	  && $(GO) mod edit -replace github.com/weirhq/weir=.. -replace github.com/weirhq/weir/weiryaml=../weiryaml tidy.mod \
+	  && GOWORK=off $(GO) mod tidy -modfile=tidy.mod \
+	  && $(GO) mod edit -dropreplace github.com/weirhq/weir -dropreplace github.com/weirhq/weir/weiryaml tidy.mod \
+	  && mv tidy.mod go.mod && mv tidy.sum go.sum); done
+
 clean: ## remove what build leaves
 	rm -rf bin dist
 
-.PHONY: help build run test check tools scripts fuzz bench replay clean
+.PHONY: help build run test check tools scripts fuzz bench replay tidy clean

@@ -1,0 +1,165 @@
+// Package bench measures Weir's memory store beside the limiters people use,
+// all in one process and one run, since only ratios mean anything.
+//
+// Each contender answers one question: may key take one unit now? They differ in
+// what they do for it. x/time/rate in a map, throttled and xsync maps never
+// forget a key; go-limiter and ulule keep fixed windows; httprate counts in two
+// windows under one lock; only otter and Weir are bounded.
+package bench
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-chi/httprate"
+	"github.com/maypok86/otter/v2"
+	sethvargo "github.com/sethvargo/go-limiter/memorystore"
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/memstore"
+	"github.com/ulule/limiter/v3"
+	ulule "github.com/ulule/limiter/v3/drivers/store/memory"
+	"github.com/weirhq/weir"
+	"golang.org/x/time/rate"
+)
+
+// Quota is the limit every contender keeps for each key, per hour: high enough
+// that keys are allowed, low enough that they stay alive for the whole run.
+const Quota = 1_000_000
+
+// A Taker takes one unit for a key and says whether it was allowed. It is called
+// from many goroutines.
+type Taker func(key string) bool
+
+// A Contender is one way to limit. Open makes it empty, with room for keys.
+type Contender struct {
+	Name string
+	Weir bool
+	Open func(keys int) (Taker, func())
+}
+
+// Contenders are all of them, Weir's last.
+func Contenders() []Contender {
+	nothing := func() {}
+	perHour := rate.Limit(Quota) / 3600
+	return []Contender{
+		{Name: "x/time/rate in sync.Map", Open: func(int) (Taker, func()) {
+			var m sync.Map
+			return func(key string) bool {
+				l, ok := m.Load(key)
+				if !ok {
+					l, _ = m.LoadOrStore(key, rate.NewLimiter(perHour, Quota))
+				}
+				return l.(*rate.Limiter).Allow()
+			}, nothing
+		}},
+		{Name: "x/time/rate in otter", Open: func(keys int) (Taker, func()) {
+			c := otter.Must(&otter.Options[string, *rate.Limiter]{MaximumSize: 2 * keys})
+			return func(key string) bool {
+				l, ok := c.GetIfPresent(key)
+				if !ok {
+					l, _ = c.SetIfAbsent(key, rate.NewLimiter(perHour, Quota))
+				}
+				return l.Allow()
+			}, func() { c.StopAllGoroutines() }
+		}},
+		{Name: "sethvargo/go-limiter", Open: func(int) (Taker, func()) {
+			s, err := sethvargo.New(&sethvargo.Config{Tokens: Quota, Interval: time.Hour})
+			if err != nil {
+				panic(err)
+			}
+			ctx := context.Background()
+			return func(key string) bool {
+				_, _, _, ok, _ := s.Take(ctx, key)
+				return ok
+			}, func() { _ = s.Close(ctx) }
+		}},
+		{Name: "ulule/limiter", Open: func(int) (Taker, func()) {
+			l := limiter.New(ulule.NewStore(), limiter.Rate{Period: time.Hour, Limit: Quota})
+			ctx := context.Background()
+			return func(key string) bool {
+				c, err := l.Get(ctx, key)
+				return err == nil && !c.Reached
+			}, nothing
+		}},
+		{Name: "throttled", Open: func(int) (Taker, func()) {
+			s, err := memstore.NewCtx(0)
+			if err != nil {
+				panic(err)
+			}
+			l, err := throttled.NewGCRARateLimiterCtx(s, throttled.RateQuota{MaxRate: throttled.PerHour(Quota), MaxBurst: Quota})
+			if err != nil {
+				panic(err)
+			}
+			ctx := context.Background()
+			return func(key string) bool {
+				limited, _, err := l.RateLimitCtx(ctx, key, 1)
+				return err == nil && !limited
+			}, nothing
+		}},
+		{Name: "go-chi/httprate counter", Open: func(int) (Taker, func()) {
+			l := httprate.NewRateLimiter(Quota, time.Hour)
+			c := l.Counter()
+			return func(key string) bool {
+				now := time.Now().UTC()
+				window := now.Truncate(time.Hour)
+				curr, prev, err := c.Get(key, window, window.Add(-time.Hour))
+				if err != nil || curr+prev >= Quota {
+					return false
+				}
+				return c.Increment(key, window) == nil
+			}, nothing
+		}},
+		{Name: "weir Memory.Take", Weir: true, Open: func(keys int) (Taker, func()) {
+			m := weir.NewMemory(weir.MemoryOptions{MaxKeys: room(keys)})
+			p, err := weir.NewPolicy("rule", weir.PerHour(Quota))
+			if err != nil {
+				panic(err)
+			}
+			ctx := context.Background()
+			type scratch struct {
+				asks [1]weir.Ask
+				out  [1]weir.Verdict
+				key  []byte
+			}
+			pool := sync.Pool{New: func() any { return new(scratch) }}
+			return func(key string) bool {
+				s := pool.Get().(*scratch)
+				s.key = append(s.key[:0], key...)
+				s.asks[0] = weir.Ask{Policy: p, Key: s.key, Cost: 1}
+				ok, _ := m.Take(ctx, s.asks[:], s.out[:])
+				pool.Put(s)
+				return ok
+			}, nothing
+		}},
+		limiterOf("weir Limiter, 1 rule", 1),
+		limiterOf("weir Limiter, 3 rules", 3),
+	}
+}
+
+func limiterOf(name string, rules int) Contender {
+	return Contender{Name: name, Weir: true, Open: func(keys int) (Taker, func()) {
+		var rs weir.Ruleset[string]
+		for i := range rules {
+			rs.Rules = append(rs.Rules, weir.Rule[string]{
+				Name:   "rule" + strconv.Itoa(i),
+				Limits: []weir.Limit{weir.PerHour(Quota)},
+				Key:    func(dst []byte, key string) ([]byte, bool) { return append(dst, key...), true },
+			})
+		}
+		l, err := weir.New(weir.NewMemory(weir.MemoryOptions{MaxKeys: room(keys * rules)}), rs, weir.Options[string]{})
+		if err != nil {
+			panic(err)
+		}
+		ctx := context.Background()
+		return func(key string) bool {
+			d, err := l.Take(ctx, key)
+			return err == nil && d.Allowed
+		}, func() {}
+	}}
+}
+
+// room is the MaxKeys that holds keys without an overflow: shards fill unevenly,
+// and a sixteenth is kept for overflow partitions.
+func room(keys int) int { return keys + keys/8 + 1000 }

@@ -1,0 +1,44 @@
+package bench_test
+
+import (
+	"testing"
+
+	"github.com/weirhq/weir/bench"
+)
+
+// BenchmarkTake is the table's measurement for one contender and scenario:
+// go test -bench 'Take/1_key/weir'.
+func BenchmarkTake(b *testing.B) {
+	for _, s := range bench.Scenarios() {
+		b.Run(s.Name, func(b *testing.B) {
+			stream := s.Stream()
+			for _, c := range bench.Contenders() {
+				b.Run(c.Name, func(b *testing.B) {
+					take, closeIt := c.Open(s.Keys)
+					defer closeIt()
+					bench.Fill(take, s.Keys)
+					b.Run("seq", func(b *testing.B) { bench.Sequential(b, take, stream) })
+					b.Run("par", func(b *testing.B) { bench.Parallel(b, take, stream) })
+				})
+			}
+		})
+	}
+}
+
+// TestContendersLimit: who does not limit wins every race.
+func TestContendersLimit(t *testing.T) {
+	for _, c := range bench.Contenders() {
+		take, closeIt := c.Open(10)
+		allowed := 0
+		for range bench.Quota + 1000 {
+			if take("key") {
+				allowed++
+			}
+		}
+		closeIt()
+		// The buckets drain 278 units a second while the loop runs.
+		if allowed < bench.Quota || allowed == bench.Quota+1000 {
+			t.Errorf("%s allowed %d of a quota of %d", c.Name, allowed, bench.Quota)
+		}
+	}
+}
