@@ -359,12 +359,12 @@ func (l *Limiter[R]) outage(ctx context.Context, set *compiled[R], f *frame, d *
 	d.Degraded = true
 	policy := func(i int) Outage { return set.rules[d.at(f.refs[i]).rule].OnOutage }
 	local := f.partition(func(i int) bool { return policy(i) == FailLocal })
-	out, grant := f.verdicts(), Verdict{Verdict: algo.Verdict{OK: true}}
+	out, grant := f.verdicts(), Verdict{OK: true}
 	for i := local; i < len(f.asks); i++ {
 		if policy(i) == FailOpen {
 			out[i] = grant
 		} else {
-			out[i] = Verdict{Verdict: algo.Verdict{Retry: algo.Never}}
+			out[i] = Verdict{Retry: algo.Never}
 			refused = refused || !f.asks[i].Shadow
 		}
 	}

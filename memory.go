@@ -1,10 +1,12 @@
 package weir
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"hash/maphash"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -135,15 +137,19 @@ func (m *Memory) now() int64 {
 	}
 }
 
-// identity names a key of a policy. Salting the hash of the key with the
-// policy's own number spares hashing its name each time.
+// identity names a key of a policy.
 type identity struct{ hi, lo uint64 }
 
-func (m *Memory) identify(a *Ask) identity {
-	id := identity{
-		hi: maphash.Bytes(m.seeds[0], a.Key) ^ a.Policy.salt[0],
-		lo: maphash.Bytes(m.seeds[1], a.Key) ^ a.Policy.salt[1],
-	}
+// hash is seeded, so that nobody outside can aim at a bucket or at a collision.
+func (m *Memory) hash(key []byte) identity {
+	return identity{maphash.Bytes(m.seeds[0], key), maphash.Bytes(m.seeds[1], key)}
+}
+
+// of salts the hash of a key with the policy's own number, which spares hashing
+// the policy's name each time.
+func (id identity) of(p *Policy) identity {
+	id.hi ^= p.salt[0]
+	id.lo ^= p.salt[1]
 	if id.hi == vacant {
 		id.hi--
 	}
@@ -168,7 +174,7 @@ func (m *Memory) Peek(_ context.Context, asks []Ask, out []Verdict) (bool, error
 // takeOne is takeAll for the common case: one ask, of a key that has an entry
 // and an algorithm whose state fits it.
 func (m *Memory) takeOne(a *Ask, v *Verdict) bool {
-	id := m.identify(a)
+	id := m.hash(a.Key).of(a.Policy)
 	s := m.shard(id)
 	now := m.now()
 	s.mu.Lock()
@@ -179,7 +185,7 @@ func (m *Memory) takeOne(a *Ask, v *Verdict) bool {
 			s.set(e, next, a.Policy.params.Kind, expiry(next, answer.Reset, now))
 		}
 		s.mu.Unlock()
-		v.Verdict, v.At = answer, max(now, next.At)
+		v.set(answer, max(now, next.At))
 		return answer.OK || a.Shadow
 	}
 	var w pending
@@ -194,20 +200,32 @@ func (m *Memory) takeOne(a *Ask, v *Verdict) bool {
 }
 
 // batch is how many asks are decided without allocating.
-const batch = 8
+const batch = 4
 
 // takeAll decides asks together: all locks, all verdicts, then all charges.
+// Locks are taken in ascending order, each once, so that no two calls wait for
+// each other.
 func (m *Memory) takeAll(asks []Ask, out []Verdict, commit bool) bool {
 	var room [batch]pending
-	work := append(room[:0], make([]pending, len(asks))...)
 	var ids [batch]uint16
-	order := ids[:0]
-	for i := range asks {
-		work[i].id = m.identify(&asks[i])
-		work[i].shard = m.shard(work[i].id)
-		order = append(order, uint16(work[i].shard.index))
+	work, order := room[:], ids[:0]
+	if len(asks) > batch {
+		work, order = make([]pending, len(asks)), make([]uint16, 0, len(asks))
 	}
-	order = ascending(order)
+	var key []byte
+	var hash identity
+	for i := range asks {
+		if i == 0 || !bytes.Equal(key, asks[i].Key) { // rules often share their key
+			key = asks[i].Key
+			hash = m.hash(key)
+		}
+		w := &work[i]
+		w.id = hash.of(asks[i].Policy)
+		w.shard = m.shard(w.id)
+		order = append(order, uint16(w.shard.index))
+	}
+	slices.Sort(order)
+	order = slices.Compact(order)
 	now := m.now()
 	for _, i := range order {
 		m.shards[i].mu.Lock()
@@ -226,8 +244,7 @@ func (m *Memory) takeAll(asks []Ask, out []Verdict, commit bool) bool {
 		case commit && (allowed || a.Shadow):
 			w.charge(a, v, now)
 		default: // nothing was charged: say what is left without the charge
-			look := *a
-			look.Cost = 0
+			look := Ask{Policy: a.Policy}
 			var free Verdict
 			w.decide(&look, now, &free)
 			v.Remaining, v.Reset = free.Remaining, free.Reset
@@ -240,30 +257,12 @@ func (m *Memory) takeAll(asks []Ask, out []Verdict, commit bool) bool {
 	return allowed
 }
 
-// ascending sorts a few shard numbers and drops repeats, so that two calls never
-// wait for each other's locks and none locks a shard twice.
-func ascending(order []uint16) []uint16 {
-	for i := 1; i < len(order); i++ {
-		for j := i; j > 0 && order[j] < order[j-1]; j-- {
-			order[j], order[j-1] = order[j-1], order[j]
-		}
-	}
-	n := 0
-	for i, x := range order {
-		if i == 0 || x != order[n-1] {
-			order[n] = x
-			n++
-		}
-	}
-	return order[:n]
-}
-
 // Adjust implements [Store].
 func (m *Memory) Adjust(_ context.Context, asks []Ask) error {
 	now := m.now()
 	for i := range asks {
 		a := &asks[i]
-		id := m.identify(a)
+		id := m.hash(a.Key).of(a.Policy)
 		s := m.shard(id)
 		s.mu.Lock()
 		s.adjust(m, id, a, now)
@@ -275,7 +274,7 @@ func (m *Memory) Adjust(_ context.Context, asks []Ask) error {
 // Reset implements [Store].
 func (m *Memory) Reset(_ context.Context, asks []Ask) error {
 	for i := range asks {
-		id := m.identify(&asks[i])
+		id := m.hash(asks[i].Key).of(asks[i].Policy)
 		s := m.shard(id)
 		s.mu.Lock()
 		if at := s.table.find(id); at >= 0 {
@@ -345,15 +344,16 @@ func (s *shard) open(w *pending, m *Memory, id identity, a *Ask, now int64) {
 // decide asks the arithmetic. It changes nothing but w.next.
 func (w *pending) decide(a *Ask, now int64, v *Verdict) {
 	p := &a.Policy.params
+	var answer algo.Verdict
 	switch {
 	case w.full: // wait for a place
-		v.Verdict = algo.Verdict{Retry: max(w.shard.earliest-now, 1)}
+		answer.Wait = max(w.shard.earliest-now, 1)
 	case p.Kind == algo.SlidingLog:
-		w.next, v.Verdict = algo.DecideLog(p, w.state, w.log, now, a.Cost)
+		w.next, answer = algo.DecideLog(p, w.state, w.log, now, a.Cost)
 	default:
-		w.next, v.Verdict = decide(p, w.state, now, a.Cost, a.Slack)
+		w.next, answer = decide(p, w.state, now, a.Cost, a.Slack)
 	}
-	v.At = max(now, w.next.At)
+	v.set(answer, max(now, w.next.At))
 }
 
 // charge writes an ask that decide has allowed.

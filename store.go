@@ -22,11 +22,30 @@ type Ask struct {
 	Shadow bool
 }
 
-// Verdict is the answer to one [Ask], at the instant At. Its times are ticks of
-// one microsecond.
+// Verdict is the answer to one [Ask]. Its times are ticks of one microsecond.
 type Verdict struct {
-	algo.Verdict
+	OK bool
+	// At is the instant of the decision, by the store's clock.
 	At int64
+	// Wait is how long an allowed asker waits before it goes on; else 0.
+	Wait int64
+	// Retry is, for a refusal, after how long the same ask would be OK, or algo.Never;
+	// else 0.
+	Retry int64
+	// Reset is after how long nothing is held any more.
+	Reset int64
+	// Remaining is the units left.
+	Remaining int64
+}
+
+// set writes the arithmetic's answer.
+func (v *Verdict) set(a algo.Verdict, at int64) {
+	*v = Verdict{OK: a.OK, At: at, Reset: a.Reset, Remaining: a.Remaining}
+	if a.OK {
+		v.Wait = a.Wait
+	} else {
+		v.Retry = a.Wait
+	}
 }
 
 // A Store keeps the state of keys, owns the clock its decisions use, and

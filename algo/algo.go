@@ -19,7 +19,7 @@
 // For every kind of limit (each is a test in promise_test.go):
 //
 //   - a refusal charges nothing, and the same cost is allowed exactly
-//     Verdict.Retry ticks later if nobody else asks, and not one tick earlier;
+//     Verdict.Wait ticks later if nobody else asks, and not one tick earlier;
 //   - Verdict.Remaining is the greatest cost that would be allowed next at the
 //     same instant, and after Verdict.Reset ticks the state equals a fresh one;
 //   - an instant earlier than one already seen counts as the latest one seen;
@@ -94,15 +94,13 @@ type State struct {
 	Unit int64
 }
 
-// Verdict is the answer to one ask. It speaks of the instant State.At of the
-// state that came with it. With five words it is returned in registers.
+// Verdict is the answer to one ask, at the instant State.At of the state that
+// came with it. It has four words, which the compiler can keep in registers.
 type Verdict struct {
 	OK bool
-	// Wait is how long an allowed asker waits before it goes on, in ticks.
+	// Wait is, if OK, the ticks after which the asker may go on; else the ticks after
+	// which the same ask would be OK, at least 1, or Never.
 	Wait int64
-	// Retry is 0 if OK; else the ticks after which the same ask would be
-	// allowed, or Never.
-	Retry int64
 	// Reset is the ticks after which nothing is held any more, 0 if nothing is.
 	Reset int64
 	// Remaining is the greatest cost that would be allowed without a wait
@@ -129,7 +127,7 @@ func Decide(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 	case SlidingWindow:
 		return sliding(p, s, now, cost)
 	}
-	return s, Verdict{Retry: Never} // an unknown kind allows nothing
+	return s, Verdict{Wait: Never} // an unknown kind allows nothing
 }
 
 // Adjust corrects a charge that Decide made at instant at (its State.At plus

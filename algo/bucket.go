@@ -17,9 +17,9 @@ func bucket(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 	var v Verdict
 	switch late := lateness(p, s, cost); {
 	case late == Never:
-		v.Retry = Never
+		v.Wait = Never
 	case late > slack:
-		v.Retry = late - slack
+		v.Wait = late - slack
 	default:
 		v.OK, v.Wait = true, late
 		s.Used = clamp(s.Used + cost)
@@ -37,9 +37,9 @@ func queue(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 	late, turn := lateness(p, s, cost), ticks(p, s.Used, s.Prev)
 	switch {
 	case late == Never:
-		v.Retry = Never
+		v.Wait = Never
 	case late > 0 || turn > slack:
-		v.Retry = max(late, turn-slack)
+		v.Wait = max(late, turn-slack)
 	default:
 		v.OK, v.Wait = true, turn
 		s.Used = clamp(s.Used + cost)

@@ -21,9 +21,9 @@ func DecideLog(p *Params, s State, log []Entry, now, cost int64) (State, Verdict
 	held := s.Used
 	switch {
 	case cost > p.Cap:
-		v.Retry = Never
+		v.Wait = Never
 	case cost > p.Cap-s.Used:
-		v.Retry = leaves(p, log[s.Prev:], s.Used+cost-p.Cap) - now
+		v.Wait = leaves(p, log[s.Prev:], s.Used+cost-p.Cap) - now
 	default:
 		v.OK = true
 		held += cost

@@ -93,9 +93,9 @@ func drive(t *testing.T, p algo.Params, start int64, r *rand.Rand) {
 		span := max(p.Window, p.Unit/p.Drain, 1)
 		switch r.IntN(8) {
 		case 0:
-			now += last.Retry
+			now += last.Wait
 		case 1:
-			now += last.Retry - 1
+			now += last.Wait - 1
 		case 2:
 			now += last.Reset
 		case 3:
@@ -140,22 +140,20 @@ func drive(t *testing.T, p algo.Params, start int64, r *rand.Rand) {
 			if wait.Cmp(rat(v.Wait)) > 0 || v.Wait > 0 && wait.Cmp(rat(v.Wait-1)) <= 0 {
 				t.Fatalf("%+v: waits %d, want %v rounded up", p, v.Wait, wait)
 			}
-		} else if v.Wait != 0 {
+		} else if v.OK && v.Wait != 0 {
 			t.Fatalf("%+v: waits %d", p, v.Wait)
 		}
 		if !m.fits(at, v.Remaining) && v.Remaining > 0 || m.fits(at, v.Remaining+1) {
 			t.Fatalf("%+v at %d: remaining %d, held %v", p, at, v.Remaining, m.held(at))
 		}
 		switch {
-		case v.OK && v.Retry != 0:
-			t.Fatalf("%+v: allowed with retry %d", p, v.Retry)
 		case !v.OK && cost > p.Cap:
-			if v.Retry != algo.Never {
-				t.Fatalf("%+v cost %d: retry %d, want Never", p, cost, v.Retry)
+			if v.Wait != algo.Never {
+				t.Fatalf("%+v cost %d: retry %d, want Never", p, cost, v.Wait)
 			}
-		case !v.OK && v.Retry <= algo.Max && !tooLong:
-			if v.Retry < 1 || !m.fits(at+v.Retry, cost) || m.fits(at+v.Retry-1, cost) {
-				t.Fatalf("%+v at %d cost %d: retry %d is not exact, held %v", p, at, cost, v.Retry, m.held(at))
+		case !v.OK && v.Wait <= algo.Max && !tooLong:
+			if v.Wait < 1 || !m.fits(at+v.Wait, cost) || m.fits(at+v.Wait-1, cost) {
+				t.Fatalf("%+v at %d cost %d: retry %d is not exact, held %v", p, at, cost, v.Wait, m.held(at))
 			}
 		}
 		if v.Reset > 0 && v.Reset <= algo.Max && (m.held(at+v.Reset).Sign() != 0 || m.held(at+v.Reset-1).Sign() == 0) ||

@@ -17,9 +17,9 @@ func fixed(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 	wait := max(start-now, 0)
 	switch {
 	case cost > p.Cap:
-		v.Retry = Never
+		v.Wait = Never
 	case wait > slack:
-		v.Retry = wait - slack
+		v.Wait = wait - slack
 	default:
 		v.OK, v.Wait = true, wait
 		if cost > 0 { // a look must not move on to a later window
@@ -54,9 +54,9 @@ func first(p *Params, s State, now, cost int64) (State, Verdict) {
 	var v Verdict
 	switch {
 	case cost > p.Cap:
-		v.Retry = Never
+		v.Wait = Never
 	case cost > p.Cap-s.Used:
-		v.Retry = s.Prev + p.Window - now
+		v.Wait = s.Prev + p.Window - now
 	default:
 		v.OK = true
 		if s.Used == 0 {
@@ -92,12 +92,12 @@ func sliding(p *Params, s State, now, cost int64) (State, Verdict) {
 	left := p.Window - now%p.Window // Window-e, 1..Window
 	switch {
 	case cost > p.Cap:
-		v.Retry = Never
+		v.Wait = Never
 	case fits(p, s.Prev, left, p.Cap-s.Used-cost):
 		v.OK = true
 		s.Used += cost
 	default:
-		v.Retry = slidingRetry(p, s, left, cost)
+		v.Wait = slidingRetry(p, s, left, cost)
 	}
 	v.Remaining = max(p.Cap-s.Used-weighted(p, s.Prev, left), 0)
 	switch {

@@ -1,0 +1,147 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir"
+)
+
+// Lint returns warnings: what works and was probably not meant. The document must
+// be valid.
+func (d *Document) Lint() Problems {
+	var l linter
+	for i := range d.Rules {
+		l.r, l.path = &d.Rules[i], item("rules", i)
+		l.key()
+		l.logs()
+		l.effect()
+		l.unreachable()
+	}
+	return l.problems.sort()
+}
+
+type linter struct {
+	problems Problems
+	r        *Rule
+	path     string
+	finals   []final // those above r
+}
+
+// final is a rule that ends the search, and what it matches.
+type final struct {
+	name string
+	matcher
+}
+
+func (l *linter) warn(msg string, keys ...any) {
+	p := l.r.problem(l.path, msg, keys...)
+	p.Warning = true
+	l.problems = append(l.problems, p)
+}
+
+// key warns about keys that a client can change at will: every new value is a
+// full quota (cases S53, S22), and about header names that do not arrive (S04).
+func (l *linter) key() {
+	var chosen []string
+	vouched := false
+	for i, text := range l.r.Key {
+		p, err := parseKeyPart(text)
+		if err != nil {
+			continue
+		}
+		switch {
+		case p.chosen():
+			chosen = append(chosen, p.name)
+		case p.kind != "global" && p.kind != "rule":
+			vouched = true
+		}
+		if p.kind == "header" {
+			l.header(p.arg, l.r.keyAt(i))
+		}
+	}
+	if len(chosen) == 0 || vouched || len(l.r.limits()) == 0 {
+		return
+	}
+	if slices.Equal(chosen, []string{"path"}) {
+		l.warn("every path has a quota of its own, so that a client gets a new one by asking for another path; use rule, or add ip", "key")
+		return
+	}
+	l.warn(fmt.Sprintf("the client chooses %s freely, and every new value has a full quota; add ip, or make sure that something before this rule checks the value", strings.Join(chosen, ", ")), "key")
+}
+
+func (l *linter) header(name string, keys []any) {
+	if strings.Contains(name, "_") {
+		l.warn(fmt.Sprintf("header %s has an underscore, which many proxies drop; did you mean %s?", name, strings.ReplaceAll(name, "_", "-")), keys...)
+		return
+	}
+	switch strings.ToLower(name) {
+	case "x-forwarded-for", "x-real-ip", "forwarded", "cf-connecting-ip", "true-client-ip", "x-client-ip":
+		l.warn(fmt.Sprintf("header %s is what anybody writes into it; ip reads it, and only from trusted proxies", name), keys...)
+	}
+}
+
+// Costs of an exact log: 16 bytes for each unit, for each key (case S32).
+const (
+	logEntry    = 16
+	smallLog    = 256
+	manyKeys    = 1_000_000
+	bytesPerGiB = 1 << 30
+)
+
+// logs warns about exact logs that take much memory for each key.
+func (l *linter) logs() {
+	for i, limit := range l.r.limits() {
+		if weir.Algorithm(limit.Algorithm) != weir.SlidingLog || limit.Quota <= smallLog {
+			continue
+		}
+		keys := []any{"limit"}
+		if l.r.Limit == nil {
+			keys = []any{"limits", i}
+		}
+		size := limit.Quota * logEntry
+		l.warn(fmt.Sprintf("sliding_log keeps up to %d instants of %d bytes: %d bytes for each key, %.1f GiB for a million keys; token_bucket (GCRA) or sliding_window take the same few bytes whatever the quota",
+			limit.Quota, logEntry, size, float64(size)*manyKeys/bytesPerGiB), keys...)
+	}
+}
+
+// effect warns about settings that have none, or one too many.
+func (l *linter) effect() {
+	r := l.r
+	mode := weir.Mode(r.Mode)
+	switch {
+	case r.unlimited() && !r.Final:
+		l.warn("unlimited without final: true changes nothing, since the rules below still apply", "limit")
+	case mode == weir.Shadow && r.Final && !r.unlimited():
+		l.warn("refuses nothing in shadow mode, and keeps the rules below from applying all the same", "final")
+	}
+	if r.Rollout != 0 && mode != weir.Enforce {
+		l.warn(fmt.Sprintf("has no effect in mode %v", mode), "rollout")
+	}
+	if r.Body != "" && len(r.Message) > 0 {
+		l.warn("is not shown, since body replaces the whole answer", "message")
+	}
+}
+
+// maxFinals is how many final rules are compared with those below, which keeps
+// the work linear in the document.
+const maxFinals = 1000
+
+// unreachable warns about a rule that an earlier final one keeps from ever
+// applying.
+func (l *linter) unreachable() {
+	if weir.Mode(l.r.Mode) == weir.Off {
+		return
+	}
+	m, _ := l.r.matcher() // with the slashes and the case that the rule ignores
+	for i := range l.finals {
+		if above := &l.finals[i]; above.covers(&m) {
+			l.warn(fmt.Sprintf("never applies: rule %q above matches all of it and is final", above.name), "match")
+			return
+		}
+	}
+	if l.r.Final && len(l.finals) < maxFinals {
+		l.finals = append(l.finals, final{l.r.Name, m})
+	}
+}
