@@ -180,7 +180,7 @@ func (m *Memory) takeOne(a *Ask, v *Verdict) bool {
 	s.mu.Lock()
 	if at := s.table.find(id); at >= 0 && a.Policy.params.Kind != algo.SlidingLog {
 		e := &s.table.slots[at]
-		next, answer := decide(&a.Policy.params, e.state(), now, a.Cost, a.Slack)
+		next, answer := decide(a.Policy, e.state(), now, a.Cost, a.Slack)
 		if answer.OK && a.Cost > 0 {
 			s.set(e, next, a.Policy.params.Kind, expiry(next, answer.Reset, now))
 		}
@@ -351,7 +351,7 @@ func (w *pending) decide(a *Ask, now int64, v *Verdict) {
 	case p.Kind == algo.SlidingLog:
 		w.next, answer = algo.DecideLog(p, w.state, w.log, now, a.Cost)
 	default:
-		w.next, answer = decide(p, w.state, now, a.Cost, a.Slack)
+		w.next, answer = decide(a.Policy, w.state, now, a.Cost, a.Slack)
 	}
 	v.set(answer, max(now, w.next.At))
 }
@@ -377,7 +377,7 @@ func (s *shard) adjust(m *Memory, id identity, a *Ask, now int64) {
 	if p.Kind == algo.SlidingLog {
 		w.state, w.log = algo.AdjustLog(p, w.state, w.log, now, a.At, a.Cost)
 	} else {
-		w.state = adjust(p, w.state, now, a.At, a.Cost)
+		w.state = adjust(a.Policy, w.state, now, a.At, a.Cost)
 	}
 	look := Ask{Policy: a.Policy}
 	var v Verdict

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/algo"
+	"github.com/weirhq/weir/smooth"
 )
 
 // A Policy is one limit of one rule, under the name that headers, metrics and
@@ -24,6 +25,7 @@ type Policy struct {
 	Tag any
 
 	params algo.Params
+	pace   smooth.Pace // of WarmUp
 	id     string
 	salt   [2]uint64
 }
@@ -45,6 +47,11 @@ func newPolicy(rule string, index int, l Limit) (*Policy, error) {
 		return nil, &ConfigError{Rule: name, Err: err}
 	}
 	p := &Policy{Name: name, Limit: l, Unit: "requests", params: params}
+	if l.Algorithm == WarmUp {
+		if p.pace, err = l.pace(); err != nil {
+			return nil, &ConfigError{Rule: name, Err: err}
+		}
+	}
 	// The identity says all that two states must share to be one: whose limit it
 	// is and how it counts, but not how much it allows, so a reload keeps use.
 	p.identify(fmt.Sprintf("%s\x00%d\x00%d", rule, index, params.Kind))
