@@ -117,13 +117,18 @@ func (d *Decision) at(i int) *limited {
 	return &d.more[i-inlineLimits]
 }
 
-func (d *Decision) add(l limited) {
+// add makes the next service limit.
+func (d *Decision) add(p *Policy, rule int, flags uint8) *limited {
+	var l *limited
 	if d.count < inlineLimits {
-		d.inline[d.count] = l
+		l = &d.inline[d.count]
 	} else {
-		d.more = append(d.more, l)
+		d.more = append(d.more, limited{})
+		l = &d.more[d.count-inlineLimits]
 	}
 	d.count++
+	l.policy, l.rule, l.flags = p, int32(rule), flags
+	return l
 }
 
 // duration turns ticks into a Duration. Never stays below 0, and spans beyond

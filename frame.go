@@ -25,14 +25,22 @@ func (f *frame) key(i int) []byte {
 	return nil
 }
 
-// ask adds a question and the service limit that will hold its answer.
-func (f *frame) ask(d *Decision, a Ask, rule int, flags uint8) {
-	if a.Shadow {
+// ask adds a question and the service limit that will hold its answer. It writes
+// into the slice that the frame has kept; an append of a literal copies it twice.
+func (f *frame) ask(d *Decision, p *Policy, key []byte, cost, slack int64, shadow bool, rule int, flags uint8) {
+	if shadow {
 		flags |= flagShadow
 	}
-	f.refs = append(f.refs, d.count)
-	f.asks = append(f.asks, a)
-	d.add(limited{policy: a.Policy, rule: int32(rule), flags: flags})
+	n := len(f.asks)
+	if n == cap(f.asks) {
+		f.asks, f.refs = append(f.asks, Ask{}), append(f.refs, 0)
+	} else {
+		f.asks, f.refs = f.asks[:n+1], f.refs[:n+1]
+	}
+	a := &f.asks[n]
+	a.Policy, a.Key, a.Cost, a.Slack, a.Shadow = p, key, cost, slack, shadow
+	f.refs[n] = d.count
+	d.add(p, rule, flags)
 }
 
 // verdicts returns room for the answers.
@@ -70,9 +78,8 @@ func (f *frame) release() {
 		f.keys = nil
 	}
 	f.keys, f.picked, f.refs = f.keys[:0], f.picked[:0], f.refs[:0]
-	for i := range f.asks { // let go of policies and keys
-		f.asks[i].Policy, f.asks[i].Key = nil, nil
-	}
 	f.asks = f.asks[:0]
-	f.observed.set, f.observed.frame, f.observed.more = nil, nil, nil
+	if f.observed.frame != nil {
+		f.observed = Decision{}
+	}
 }

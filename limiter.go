@@ -280,7 +280,7 @@ func (rule *compiledRule[R]) collect(f *frame, d *Decision, i int, r R, do verb,
 				if shadow {
 					flags |= flagShadow
 				}
-				d.add(limited{policy: rule.policies[0], rule: int32(i), flags: flags, retry: algo.Never})
+				d.add(rule.policies[0], i, flags).retry = algo.Never
 				return !shadow
 			}
 		}
@@ -300,9 +300,9 @@ func (rule *compiledRule[R]) collect(f *frame, d *Decision, i int, r R, do verb,
 	for _, p := range policies {
 		wait := slack
 		if slack == fromRules {
-			wait = p.Limit.slack()
+			wait = p.slack
 		}
-		f.ask(d, Ask{Policy: p, Key: key, Cost: cost, Slack: wait, Shadow: shadow}, i, flags)
+		f.ask(d, p, key, cost, wait, shadow, i, flags)
 	}
 	return false
 }

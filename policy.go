@@ -26,6 +26,7 @@ type Policy struct {
 
 	params algo.Params
 	pace   smooth.Pace // of WarmUp
+	slack  int64       // the longest wait that Take hands out, in ticks
 	id     string
 	salt   [2]uint64
 }
@@ -46,7 +47,7 @@ func newPolicy(rule string, index int, l Limit) (*Policy, error) {
 	if err != nil {
 		return nil, &ConfigError{Rule: name, Err: err}
 	}
-	p := &Policy{Name: name, Limit: l, Unit: "requests", params: params}
+	p := &Policy{Name: name, Limit: l, Unit: "requests", params: params, slack: l.slack()}
 	if l.Algorithm == WarmUp {
 		if p.pace, err = l.pace(); err != nil {
 			return nil, &ConfigError{Rule: name, Err: err}

@@ -42,16 +42,15 @@
 //
 //   - A fresh bursty limiter has stored nothing: its first burst has to be
 //     waited for. A fresh warming one is full, that is, cold.
-//   - Every price is cut to whole ticks, so a rate is exceeded by up to one tick a
-//     call: 300000/s gives 333333/s to single permits, and above 1e6/s single
-//     permits are free. Such rates hold for calls of many permits, which is how
-//     bytes are paced.
+//   - Every part of a price is cut to whole ticks, so a call may cost up to one
+//     tick less than it should (three when warming up): 300000/s gives 333333/s
+//     to single permits, and above 1e6/s single permits are free. Such rates hold
+//     for calls of many permits, which is how bytes are paced.
 //   - A timeout is compared with the wait, not with the price: TryAcquire(1000000, 0) at
 //     100/s is granted by a fresh limiter, and the next caller waits 10000 s.
 //   - A timeout is cut to whole ticks, and a negative one is 0.
-//   - Permits not above a float64 of 2^53 are counted exactly; the next free
-//     instant stays at 2^63-1 once there, and a timeout of 2^63-1 is granted even
-//     then.
+//   - The next free instant stays at 2^63-1 once there, and a call with a timeout
+//     of 2^63-1 ticks is granted even then.
 //   - A clock that steps back reads as debt until it has come back. The system's
 //     is monotonic and does not.
 //   - A new rate scales what is stored and leaves the debt at its old price.

@@ -51,7 +51,7 @@ func FuzzPace(f *testing.F) {
 					t.Fatalf("op %d: waits %d from %d, want until %d", i, wait, now, granted)
 				}
 				if before.Grants(now, wait-1) != (wait == 0) || !before.Grants(now, wait) {
-					t.Fatalf("op %d: waits %d, which Grants denies", i, wait)
+					t.Fatalf("op %d: waits %d, which Grants does not know", i, wait)
 				}
 				// All permits granted before this instant were paid for with time, but for
 				// the at most three cuts to whole ticks in each call.

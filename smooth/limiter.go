@@ -28,7 +28,8 @@ type Options struct {
 
 // A Limiter hands out permits at an even pace. Calls are served in the order in
 // which they come, each at the instant that was free when it came. It may be
-// used concurrently and must not be copied.
+// used concurrently and must not be copied. It is made by [NewBursty] or
+// [NewWarmingUp]: a zero Limiter would have no rate to keep.
 type Limiter struct {
 	clock Clock
 	start time.Time // tick 0
@@ -122,8 +123,8 @@ func (l *Limiter) Acquire(ctx context.Context, n int) (waited time.Duration, err
 	l.mu.Lock()
 	now := l.now()
 	before := l.state
-	after, ticks := l.pace.Reserve(before, now, int64(n))
-	wait := duration(ticks)
+	after, due := l.pace.Reserve(before, now, int64(n))
+	wait := duration(due)
 	if limited && wait > 0 {
 		if left := deadline.Sub(l.start) - duration(now); wait >= left {
 			l.mu.Unlock()
