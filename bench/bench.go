@@ -24,48 +24,53 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Quota is the limit every contender keeps for each key, per hour: high enough
-// that keys are allowed, low enough that they stay alive for the whole run.
-const Quota = 1_000_000
+// Quotas per hour: what every contender keeps for each key. A busy key is allowed
+// throughout the loop; one of a million is allowed and stays alive, so that no
+// store may forget it.
+const (
+	BusyQuota = 1_000_000_000
+	LiveQuota = 1000
+)
 
 // A Taker takes one unit for a key and says whether it was allowed. It is called
 // from many goroutines.
 type Taker func(key string) bool
 
-// A Contender is one way to limit. Open makes it empty, with room for keys.
+// A Contender is one way to limit. Open makes it empty, with room for keys of
+// which each may take quota units an hour.
 type Contender struct {
 	Name string
 	Weir bool
-	Open func(keys int) (Taker, func())
+	Open func(keys int, quota int64) (Taker, func())
 }
 
 // Contenders are all of them, Weir's last.
 func Contenders() []Contender {
 	nothing := func() {}
-	perHour := rate.Limit(Quota) / 3600
+	newRate := func(quota int64) *rate.Limiter { return rate.NewLimiter(rate.Limit(quota)/3600, int(quota)) }
 	return []Contender{
-		{Name: "x/time/rate in sync.Map", Open: func(int) (Taker, func()) {
+		{Name: "x/time/rate in sync.Map", Open: func(_ int, quota int64) (Taker, func()) {
 			var m sync.Map
 			return func(key string) bool {
 				l, ok := m.Load(key)
 				if !ok {
-					l, _ = m.LoadOrStore(key, rate.NewLimiter(perHour, Quota))
+					l, _ = m.LoadOrStore(key, newRate(quota))
 				}
 				return l.(*rate.Limiter).Allow()
 			}, nothing
 		}},
-		{Name: "x/time/rate in otter", Open: func(keys int) (Taker, func()) {
+		{Name: "x/time/rate in otter", Open: func(keys int, quota int64) (Taker, func()) {
 			c := otter.Must(&otter.Options[string, *rate.Limiter]{MaximumSize: 2 * keys})
 			return func(key string) bool {
 				l, ok := c.GetIfPresent(key)
 				if !ok {
-					l, _ = c.SetIfAbsent(key, rate.NewLimiter(perHour, Quota))
+					l, _ = c.SetIfAbsent(key, newRate(quota))
 				}
 				return l.Allow()
 			}, func() { c.StopAllGoroutines() }
 		}},
-		{Name: "sethvargo/go-limiter", Open: func(int) (Taker, func()) {
-			s, err := sethvargo.New(&sethvargo.Config{Tokens: Quota, Interval: time.Hour})
+		{Name: "sethvargo/go-limiter", Open: func(_ int, quota int64) (Taker, func()) {
+			s, err := sethvargo.New(&sethvargo.Config{Tokens: uint64(quota), Interval: time.Hour})
 			if err != nil {
 				panic(err)
 			}
@@ -75,20 +80,20 @@ func Contenders() []Contender {
 				return ok
 			}, func() { _ = s.Close(ctx) }
 		}},
-		{Name: "ulule/limiter", Open: func(int) (Taker, func()) {
-			l := limiter.New(ulule.NewStore(), limiter.Rate{Period: time.Hour, Limit: Quota})
+		{Name: "ulule/limiter", Open: func(_ int, quota int64) (Taker, func()) {
+			l := limiter.New(ulule.NewStore(), limiter.Rate{Period: time.Hour, Limit: quota})
 			ctx := context.Background()
 			return func(key string) bool {
 				c, err := l.Get(ctx, key)
 				return err == nil && !c.Reached
 			}, nothing
 		}},
-		{Name: "throttled", Open: func(int) (Taker, func()) {
+		{Name: "throttled", Open: func(_ int, quota int64) (Taker, func()) {
 			s, err := memstore.NewCtx(0)
 			if err != nil {
 				panic(err)
 			}
-			l, err := throttled.NewGCRARateLimiterCtx(s, throttled.RateQuota{MaxRate: throttled.PerHour(Quota), MaxBurst: Quota})
+			l, err := throttled.NewGCRARateLimiterCtx(s, throttled.RateQuota{MaxRate: throttled.PerHour(int(quota)), MaxBurst: int(quota) - 1})
 			if err != nil {
 				panic(err)
 			}
@@ -98,22 +103,22 @@ func Contenders() []Contender {
 				return err == nil && !limited
 			}, nothing
 		}},
-		{Name: "go-chi/httprate counter", Open: func(int) (Taker, func()) {
-			l := httprate.NewRateLimiter(Quota, time.Hour)
+		{Name: "go-chi/httprate counter", Open: func(_ int, quota int64) (Taker, func()) {
+			l := httprate.NewRateLimiter(int(quota), time.Hour)
 			c := l.Counter()
 			return func(key string) bool {
 				now := time.Now().UTC()
 				window := now.Truncate(time.Hour)
 				curr, prev, err := c.Get(key, window, window.Add(-time.Hour))
-				if err != nil || curr+prev >= Quota {
+				if err != nil || int64(curr+prev) >= quota {
 					return false
 				}
 				return c.Increment(key, window) == nil
 			}, nothing
 		}},
-		{Name: "weir Memory.Take", Weir: true, Open: func(keys int) (Taker, func()) {
+		{Name: "weir Memory.Take", Weir: true, Open: func(keys int, quota int64) (Taker, func()) {
 			m := weir.NewMemory(weir.MemoryOptions{MaxKeys: room(keys)})
-			p, err := weir.NewPolicy("rule", weir.PerHour(Quota))
+			p, err := weir.NewPolicy("rule", weir.PerHour(quota))
 			if err != nil {
 				panic(err)
 			}
@@ -139,12 +144,12 @@ func Contenders() []Contender {
 }
 
 func limiterOf(name string, rules int) Contender {
-	return Contender{Name: name, Weir: true, Open: func(keys int) (Taker, func()) {
+	return Contender{Name: name, Weir: true, Open: func(keys int, quota int64) (Taker, func()) {
 		var rs weir.Ruleset[string]
 		for i := range rules {
 			rs.Rules = append(rs.Rules, weir.Rule[string]{
 				Name:   "rule" + strconv.Itoa(i),
-				Limits: []weir.Limit{weir.PerHour(Quota)},
+				Limits: []weir.Limit{weir.PerHour(quota)},
 				Key:    func(dst []byte, key string) ([]byte, bool) { return append(dst, key...), true },
 			})
 		}

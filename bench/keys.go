@@ -9,22 +9,23 @@ import (
 // forget its beginning, and lies in memory in the order in which it is read, so
 // that fetching a key costs a contender nothing.
 type Scenario struct {
-	Name string
-	Keys int
-	draw func(r *rand.Rand, keys int) func() int
+	Name  string
+	Keys  int
+	Quota int64
+	draw  func(r *rand.Rand, keys int) func() int
 }
 
 // Scenarios are the streams of the table.
 func Scenarios() []Scenario {
 	uniform := func(r *rand.Rand, keys int) func() int { return func() int { return r.IntN(keys) } }
 	return []Scenario{
-		{"1 key", 1, uniform},
-		{"1,000 keys", 1000, uniform},
-		{"1M keys, Zipf 1.1", 1_000_000, func(r *rand.Rand, keys int) func() int {
+		{"1 key", 1, BusyQuota, uniform},
+		{"1,000 keys", 1000, BusyQuota, uniform},
+		{"1M keys, Zipf 1.1", 1_000_000, LiveQuota, func(r *rand.Rand, keys int) func() int {
 			z := rand.NewZipf(r, 1.1, 1, uint64(keys-1))
 			return func() int { return int(z.Uint64()) }
 		}},
-		{"1M keys, uniform", 1_000_000, uniform},
+		{"1M keys, uniform", 1_000_000, LiveQuota, uniform},
 	}
 }
 

@@ -47,7 +47,7 @@ type Memory struct {
 func Weigh(c Contender, keys int) Memory {
 	before := heap()
 	empty := collect()
-	take, closeIt := c.Open(keys)
+	take, closeIt := c.Open(keys, LiveQuota/10)
 	defer closeIt()
 	Fill(take, keys)
 	m := Memory{BytesPerKey: float64(heap()-before) / float64(keys), GC: collect(), EmptyGC: empty}

@@ -47,7 +47,7 @@ func speed(runs int) {
 		columns := [2][]cell{make([]cell, len(contenders)), make([]cell, len(contenders))}
 		for range runs { // interleaved, so that a slow minute of the machine hits all alike
 			for i, c := range contenders {
-				take, closeIt := c.Open(s.Keys)
+				take, closeIt := c.Open(s.Keys, s.Quota)
 				bench.Fill(take, s.Keys)
 				for col, loop := range []func(*testing.B, bench.Taker, []string){bench.Sequential, bench.Parallel} {
 					r := testing.Benchmark(func(b *testing.B) { loop(b, take, stream) })
