@@ -90,6 +90,24 @@ func (f *fields) limits(which Headers, limits []headers.Limit) {
 	}
 }
 
+// spell gives the fields the names that the draft and custom spell.
+func (f *fields) spell() {
+	for i, key := range f.names[:f.n] {
+		switch key {
+		case policyKey:
+			f.names[i] = headers.PolicyField
+		case rateLimitKey:
+			f.names[i] = headers.RateLimitField
+		case xLimitKey:
+			f.names[i] = headers.XLimitField
+		case xRemainingKey:
+			f.names[i] = headers.XRemainingField
+		case xResetKey:
+			f.names[i] = headers.XResetField
+		}
+	}
+}
+
 // set sets the fields. What h had under these names goes.
 func (f *fields) set(h http.Header) {
 	if f.n == 0 {

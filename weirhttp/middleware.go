@@ -97,6 +97,9 @@ func (m *middleware) admit(w http.ResponseWriter, hr *http.Request, x *exchange)
 	}
 	x.describe(m.ShowShadow)
 	x.fields.limits(m.Headers, x.limits)
+	if m.DraftSpelling {
+		x.fields.spell()
+	}
 	x.fields.set(w.Header())
 	return true
 }

@@ -20,6 +20,13 @@ type Options struct {
 	// refusals whatever it says.
 	Headers Headers
 
+	// DraftSpelling writes the names of the fields as the draft does, RateLimit, and
+	// not as http.Header spells its keys, Ratelimit. Clients do not care, people and
+	// their scripts may. Handlers behind it that set the same field by
+	// http.Header.Set then add to ours instead of replacing it, so it suits a gateway
+	// more than an application.
+	DraftSpelling bool
+
 	// ShowShadow lists policies in shadow mode among the others. Without it clients
 	// are not told of limits that do not limit them.
 	ShowShadow bool

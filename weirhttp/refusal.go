@@ -98,6 +98,9 @@ func (m *middleware) refuseUndecided(w http.ResponseWriter, x *exchange) {
 func (m *middleware) answer(w http.ResponseWriter, x *exchange, v verdict) {
 	h := w.Header()
 	x.fields.limits(m.Headers, x.limits)
+	if m.DraftSpelling {
+		x.fields.spell()
+	}
 	if buf, ok := headers.AppendRetryAfter(x.fields.buf, v.wait()); ok {
 		x.fields.buf = buf
 		x.fields.end(retryAfterKey)
