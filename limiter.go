@@ -195,13 +195,35 @@ func (l *Limiter[R]) Wait(ctx context.Context, r R) (Decision, error) {
 			return d, nil
 		case d.RetryAfter < 0:
 			return d, ErrNever
-		case limited && l.clock.Now().Add(d.RetryAfter).After(deadline):
+		case limited && d.soonest(slack) > slack:
 			return d, ErrDeadline
 		}
 		if err := l.clock.Sleep(ctx, max(d.RetryAfter, time.Microsecond)); err != nil {
 			return d, err
 		}
 	}
+}
+
+// soonest is when a request that was refused with this slack could go on at the
+// earliest, in ticks. The RetryAfter of a policy that hands out waits says when
+// the wait would be as short as the slack; but the time until then comes off
+// what is left to wait, so for these it is the wait itself that counts.
+func (d *Decision) soonest(slack int64) (ticks int64) {
+	for i := range d.count {
+		lim := d.at(i)
+		if lim.flags&(flagOK|flagShadow) != 0 {
+			continue
+		}
+		at := lim.retry
+		switch lim.policy.params.Kind {
+		case algo.Bucket, algo.FixedWindow, algo.WarmUp:
+			at += slack
+		case algo.Queue:
+			at = max(at, lim.reset) // all who are before it in the queue
+		}
+		ticks = max(ticks, at)
+	}
+	return ticks
 }
 
 // decide is one decision. It works in the caller's d and a pooled frame.

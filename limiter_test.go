@@ -153,7 +153,7 @@ func TestShadowCountsAsIfAlone(t *testing.T) {
 		s := newScene(t, weir.Rule[request]{Name: "live", Limits: []weir.Limit{live}, Key: byIP}, trial)
 		refused, over := 0, 0
 		for i := range 300 {
-			d := time.Duration(i*i%13) * time.Second
+			d := time.Duration(i*i%5) * time.Second
 			s.clock.Advance(d)
 			alone.clock.Advance(d)
 			r := request{user: fmt.Sprint("user-", i%2), ip: "192.0.2.1"}
@@ -397,6 +397,24 @@ func TestALimiterWithoutRulesAllows(t *testing.T) {
 	cancel()
 	if _, err := s.Take(ctx, request{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled context: %v", err)
+	}
+}
+
+// patientStore answers with times that no Duration holds.
+type patientStore struct{ weir.Store }
+
+func (patientStore) Take(_ context.Context, asks []weir.Ask, out []weir.Verdict) (bool, error) {
+	for i := range out {
+		out[i] = weir.Verdict{Retry: 1 << 62, Reset: 1 << 62}
+	}
+	return false, nil
+}
+
+func TestTimesSaturate(t *testing.T) {
+	c := new(weirtest.Clock)
+	d := newSceneOn(t, c, patientStore{}, weir.Rule[request]{Name: "rule", Limits: hourly(1)}).take(request{})
+	if century := 100 * 365 * 24 * time.Hour; d.RetryAfter < century || d.Limit(0).Reset < century || d.Limit(0).RetryAfter < century {
+		t.Errorf("retry %v, %+v", d.RetryAfter, d.Limit(0))
 	}
 }
 

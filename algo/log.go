@@ -42,6 +42,7 @@ func DecideLog(p *Params, s State, log []Entry, now, cost int64) (State, Verdict
 // entries are dropped when they outnumber the live ones or the log is full, so
 // a log that has reached its size is not allocated again.
 func Record(p *Params, s State, log []Entry, n int64) (State, []Entry) {
+	n = min(n, Max-s.Used) // the entries add up to Used, which stays within Max
 	if n <= 0 {
 		return s, log
 	}
@@ -49,7 +50,7 @@ func Record(p *Params, s State, log []Entry, n int64) (State, []Entry) {
 		log = log[:copy(log, log[dead:])]
 		s.Prev = 0
 	}
-	s.Used = clamp(s.Used + n)
+	s.Used += n
 	at := slice(p, s.At)
 	if last := len(log) - 1; last >= int(s.Prev) && log[last].At >= at {
 		// A slice of another length, before a reload, may begin later.

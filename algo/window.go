@@ -29,8 +29,11 @@ func fixed(p *Params, s State, now, cost, slack int64) (State, Verdict) {
 	if s.Prev <= now {
 		v.Remaining = max(p.Cap-s.Used, 0)
 	}
-	if s.Used > 0 {
+	switch {
+	case s.Used > 0:
 		v.Reset = s.Prev + p.Window - now
+	case s.Prev > now: // a reservation was given back; the windows before it are full
+		v.Reset = s.Prev - now
 	}
 	return s, v
 }
