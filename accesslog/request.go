@@ -1,0 +1,80 @@
+package accesslog
+
+import "strings"
+
+// setRequest takes a request line apart: method, target and protocol. Servers
+// log what they could not read as it came, so anything may stand here.
+func (r *Record) setRequest(line string) {
+	method, target, _ := strings.Cut(line, " ")
+	// A target may hold raw spaces where the server tolerates them, so the
+	// protocol is looked for at the end; HTTP/0.9 has none.
+	if i := strings.LastIndexByte(target, ' '); i >= 0 && strings.HasPrefix(target[i+1:], "HTTP/") {
+		target = target[:i]
+	}
+	if !isToken(method) || !isTarget(method, target) {
+		r.Target = line
+		return
+	}
+	r.Method = method
+	r.setTarget(target)
+}
+
+// setTarget takes the target of r.Method's request apart (RFC 9112 §3.2).
+func (r *Record) setTarget(target string) {
+	r.Target = target
+	if r.Method == "CONNECT" && !strings.HasPrefix(target, "/") {
+		r.Host = target
+		return
+	}
+	path := target
+	if target != "" && target[0] != '/' {
+		if scheme := strings.Index(target, "://"); scheme >= 0 {
+			// The host of an absolute target overrides the header (§3.2.2).
+			rest := target[scheme+len("://"):]
+			end := strings.IndexAny(rest, "/?")
+			if end < 0 {
+				end = len(rest)
+			}
+			r.Host, path = rest[:end], rest[end:]
+			if path == "" || path[0] == '?' {
+				r.Path = "/"
+				r.Query = strings.TrimPrefix(path, "?")
+				return
+			}
+		}
+	}
+	if i := strings.IndexByte(path, '?'); i >= 0 {
+		r.Path, r.Query = path[:i], path[i+1:]
+		return
+	}
+	r.Path = path
+}
+
+// isTarget tells whether s can be the target of a request, and not only a second
+// word.
+func isTarget(method, s string) bool {
+	if s == "" {
+		return false
+	}
+	return s[0] == '/' || s == "*" || method == "CONNECT" || isAbsolute(s)
+}
+
+func isAbsolute(s string) bool {
+	scheme, _, found := strings.Cut(s, "://")
+	return found && isToken(scheme)
+}
+
+// isToken tells whether s is a method's name (RFC 9110 §5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
+			continue
+		}
+		if '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}
