@@ -10,9 +10,6 @@ const (
 	// sweepEvery is the least time in ticks between two sweeps of a shard for want of
 	// room, so that a flood of new keys cannot make every call sweep.
 	sweepEvery = 10_000
-	// overflowShare is the part of a shard, one in so many entries, that is kept
-	// for overflow partitions.
-	overflowShare = 16
 )
 
 // insert makes an entry. A table that is filling up forgets what equals a fresh
@@ -37,7 +34,7 @@ func (s *shard) insert(id identity, now int64) (e *slot, fresh bool) {
 // crowded says whether the shard has no place for a key of its own, after a
 // sweep if one could help.
 func (s *shard) crowded(now int64) bool {
-	room := s.limit - s.limit/overflowShare - 1
+	room := s.limit - s.reserve()
 	if s.table.n+s.promised < room {
 		return false
 	}
@@ -46,6 +43,10 @@ func (s *shard) crowded(now int64) bool {
 	}
 	return s.table.n+s.promised >= room
 }
+
+// reserve is how many entries are kept for overflow partitions, which are as many
+// as the policies that meet a crowded shard.
+func (s *shard) reserve() int { return 1 + max(s.limit/64, min(s.limit/16, 64)) }
 
 // overflow is the partition that keys of a policy share when the shard is
 // crowded. It lies in the same shard: its lock is already held.

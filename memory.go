@@ -21,7 +21,7 @@ const DefaultMaxKeys = 1_000_000
 type MemoryOptions struct {
 	// MaxKeys bounds the entries held, counted over all policies: 0 means
 	// DefaultMaxKeys, at most 1<<32. It is divided evenly among the store's shards,
-	// so single shards fill up from about 95 % on.
+	// and keys are not, so single shards are full from about 90 % on.
 	MaxKeys int
 	// Clock tells the time; nil is the system's.
 	Clock Clock
@@ -56,9 +56,9 @@ func NewMemory(o MemoryOptions) *Memory {
 		keys = DefaultMaxKeys
 	}
 	keys = min(keys, 1<<32)
-	// Some hundred entries a shard keep their shares near even; more shards than
-	// the cores of any machine could lock at once gain nothing but smaller moves.
-	lg := min(max(bits.Len(uint(keys/512)), 1)-1, 12)
+	// Some thousand entries a shard keep their shares even to a few percent, and a
+	// thousand shards are more than the cores of any machine lock at once.
+	lg := min(max(bits.Len(uint(keys/2048)), 1)-1, 10)
 	m := &Memory{
 		seeds:  [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		shift:  uint(64 - lg),

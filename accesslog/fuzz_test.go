@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/accesslog"
 )
 
-// seeds are one line of each kind.
-var seeds = []string{
+// samples are one line of each kind.
+var samples = []string{
 	`192.0.2.7 - frank [10/Oct/2000:13:55:36 -0700] "GET /a?b HTTP/1.0" 200 2326 "http://example.com/" "Mozilla/4.08 [en]" "198.51.100.9"`,
 	`www.example.com:443 2001:db8::1 - - [29/Feb/2024:13:55:36 +0000] "\x16\x03" 400 - "-" "\"\\"`,
 	`[2016-04-15T20:17:00.310Z] "POST /api HTTP/2" 204 - 154 7 226 100 "192.0.2.7" "ua" "id" "host" "tcp://10.0.0.9:80"`,
@@ -21,7 +21,7 @@ var seeds = []string{
 }
 
 func FuzzParse(f *testing.F) {
-	for _, line := range seeds {
+	for _, line := range samples {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
@@ -63,8 +63,8 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzReader(f *testing.F) {
-	f.Add([]byte(strings.Join(seeds, "\r\n")), int16(40))
-	f.Add([]byte("\ufeff\n\n"+seeds[0]), int16(1000))
+	f.Add([]byte(strings.Join(samples, "\r\n")), int16(40))
+	f.Add([]byte("\ufeff\n\n"+samples[0]), int16(1000))
 	f.Add([]byte{0x1f, 0x8b, 8, 0}, int16(0))
 	f.Fuzz(func(t *testing.T, log []byte, maxLine int16) {
 		opts := accesslog.Options{MaxLine: max(int(maxLine), 0), MaxBuffered: 3}

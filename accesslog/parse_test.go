@@ -122,6 +122,10 @@ func TestTextFormats(t *testing.T) {
 			`192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET /a b?c d HTTP/1.1" 400 0 "-" "-"`,
 			seen{at: "2000-10-10T13:55:36Z", client: ip, addr: ip, method: "GET", target: "/a b?c d", path: "/a b", query: "c d", status: 400},
 		},
+		"raw spaces and no protocol": {
+			`192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET /a b" 400 0 "-" "-"`,
+			seen{at: "2000-10-10T13:55:36Z", client: ip, addr: ip, method: "GET", target: "/a b", path: "/a b", status: 400},
+		},
 		"HTTP/0.9": {
 			`192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET /" 200 0`,
 			seen{at: "2000-10-10T13:55:36Z", client: ip, addr: ip, method: "GET", target: "/", path: "/", status: 200},

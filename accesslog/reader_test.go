@@ -226,6 +226,27 @@ func TestAFileMayBeginUnsorted(t *testing.T) {
 	}
 }
 
+func TestAFileThatMayHoldTheSameTimeIsOpened(t *testing.T) {
+	// The second line of b is exactly a window older than its first.
+	b := write(t, "b", line(120, "b1")+line(0, "b2"))
+	a := write(t, "a", line(0, "a1"))
+	r := open(t, []string{b, a}, nil, accesslog.Options{})
+	if got, want := drain(t, r), "b2@0 a1@0 b1@120"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestWhatStandsBeforeTheFirstLineIsNoPartOfIt(t *testing.T) {
+	for _, before := range []string{"\ufeff", "\x00\x00\x00", " "} {
+		for _, first := range []string{line(1, "a"), `{"time":"2026-05-01T00:00:01Z","ip":"192.0.2.1","method":"GET","path":"/a"}`} {
+			r := stdinOf(t, before+first, accesslog.Options{})
+			if rec, err := r.Next(); err != nil || rec.Client != "192.0.2.1" {
+				t.Errorf("%q: got %+v, %v", before, rec, err)
+			}
+		}
+	}
+}
+
 func TestStandardInputIsMergedToo(t *testing.T) {
 	a := write(t, "a", line(1, "a1")+line(3, "a2"))
 	r := open(t, []string{a, "-"}, strings.NewReader(line(0, "i1")+line(2, "i2")), accesslog.Options{})
@@ -341,7 +362,7 @@ func TestTheLongestLineIsReadWithAnyEnd(t *testing.T) {
 		for _, end := range []string{"\n", "\r\n", ""} {
 			base := strings.TrimSuffix(line(1, "a"), "\n")
 			fits := base + strings.Repeat(" ", size-len(base))
-			r := stdinOf(t, line(0, "z")[:0]+fits+end, accesslog.Options{MaxLine: size})
+			r := stdinOf(t, fits+end, accesslog.Options{MaxLine: size})
 			if got := drain(t, r); got != "a@1" {
 				t.Errorf("%d bytes and %q: got %q", size, end, got)
 			}

@@ -28,12 +28,14 @@ func TestSamplesOfEveryServer(t *testing.T) {
 		},
 		"nginx.jsonl": {
 			"10:00:00 192.0.2.1 GET www.example.com /a b=1 200 612",
+			"10:00:01 192.0.2.10 GET www.example.com /docs page=3 200 10901",
 			"10:00:01.25 2001:db8::7 DELETE api.example.com /items/7  204 0",
 			"10:00:02 192.0.2.3     400 0",
 		},
 		"caddy.jsonl": {
 			"10:00:00.123456 192.0.2.1 GET www.example.com /a b=1 200 10900",
 			"10:00:00.2 2001:db8::7 GET www.example.com /down  502 0",
+			"10:00:01.25 2001:db8::a POST www.example.com /login  401 17",
 		},
 		"traefik.log": {
 			"10:00:00 192.0.2.1 GET  /whoami  200 412",
@@ -63,25 +65,6 @@ func TestSamplesOfEveryServer(t *testing.T) {
 			"00:59:59 192.0.2.10 GET www.example.com /caf%C3%A9 q=a+b 200 5123",
 			"01:00:00 2001:db8::a HEAD www.example.com /  304 0",
 			"01:00:01 198.51.100.4  api.example.com   408 0",
-		},
-		"nginx.json": {
-			"10:00:00 192.0.2.10 GET  /docs page=2 200 10900",
-			"10:00:00.5 2001:db8::a POST www.example.com /login  401 17",
-			"10:00:01 192.0.2.10 GET www.example.com /docs page=3 200 10901",
-		},
-		"caddy.json": {
-			"10:00:00.123456 192.0.2.10 GET www.example.com /docs page=2 200 10900",
-			"10:00:01.25 2001:db8::a POST www.example.com /login  401 17",
-		},
-		"traefik.json": {
-			"10:00:00.5 192.0.2.10 GET whoami.example.com /whoami verbose=1 200 370",
-		},
-		"envoy.json": {
-			"10:00:00.31 192.0.2.10 POST locations.example.com /api/v1/locations  204 0",
-		},
-		"weir.json": {
-			"10:00:00.25 192.0.2.10 GET www.example.com /docs page=2 200 0",
-			"10:00:01 2001:db8::a POST www.example.com /login  429 0",
 		},
 		"weir.jsonl": {
 			"10:00:00.5 192.0.2.1 GET api.example.com /users page=2 200 0",

@@ -165,6 +165,5 @@ func limiterOf(name string, rules int) Contender {
 	}}
 }
 
-// room is the MaxKeys that holds keys without an overflow: shards fill unevenly,
-// and a sixteenth is kept for overflow partitions.
-func room(keys int) int { return keys + keys/8 + 1000 }
+// room is the MaxKeys that holds keys without an overflow: shards fill unevenly.
+func room(keys int) int { return keys + keys/14 + 1000 }
