@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,6 +149,40 @@ func TestServe(t *testing.T) {
 	if code := <-s.code; code != 0 {
 		t.Errorf("Ctrl-C ends with %d", code)
 	}
+}
+
+// TestASecondCtrlCDoesNotWait: not even for a request that never ends.
+func TestASecondCtrlCDoesNotWait(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(begun)
+		<-release
+	}))
+	defer up.Close()
+	path := filepath.Join(t.TempDir(), "weir.yaml")
+	must(t, os.WriteFile(path, []byte(`gateway: {listen: "127.0.0.1:0", routes: [{match: /**, upstreams: ["`+up.URL+"\"]}]}\nrules: []\n"), 0o644))
+	s := serve(t, "serve", "--config", path)
+	at := "http://" + s.await(`msg="gateway open" address=`, " ")
+	var request sync.WaitGroup
+	request.Go(func() {
+		if resp, err := http.Get(at); err == nil {
+			_ = resp.Body.Close()
+		}
+	})
+	<-begun
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+	s.await("stopping", "\n")
+	select {
+	case code := <-s.code:
+		t.Errorf("one Ctrl-C cut off a request, with %d", code)
+	default:
+	}
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+	if code := <-s.code; code != 1 {
+		t.Errorf("a second Ctrl-C ends with %d", code)
+	}
+	close(release) // in this process the rest ends by itself
+	request.Wait()
 }
 
 // served is a weir serve in this process.

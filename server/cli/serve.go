@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -65,9 +66,11 @@ func logHandler(s Streams, format string, level slog.Level) (slog.Handler, error
 }
 
 func runServe(ctx context.Context, s Streams, o daemon.Options) error {
-	ctx, again := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer again()
-	context.AfterFunc(ctx, again) // a second signal ends the process as if nobody listened
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(end)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -86,11 +89,19 @@ func runServe(ctx context.Context, s Streams, o daemon.Options) error {
 		case <-hangup:
 			o.Log.Info("SIGHUP: reading the files again")
 			d.Reload()
+		case <-end:
+			if ctx.Err() != nil {
+				return errForced
+			}
+			stop()
 		case err := <-ended:
 			return err
 		}
 	}
 }
+
+// errForced is the end of a weir that did not wait for the requests in flight.
+var errForced = errors.New("told twice to stop: requests in flight were cut off")
 
 // tryThis says what to do with the demo.
 func tryThis(s Streams, d *daemon.Daemon) {

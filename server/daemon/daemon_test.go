@@ -357,3 +357,42 @@ func TestStoppingLosesNoAnswer(t *testing.T) {
 		t.Errorf("the list broke off: %v", err)
 	}
 }
+
+// TestReloadsUnderLoadLoseNothing: while the rules are replaced again and again, no
+// request fails and exactly the quota is allowed.
+func TestReloadsUnderLoadLoseNothing(t *testing.T) {
+	const clients, each, quota = 4, 100, 150
+	path := filepath.Join(t.TempDir(), "weir.yaml")
+	write(t, path, conf(quota))
+	r := run(t, path, daemon.Options{Demo: true})
+	var mu sync.Mutex
+	answers := make(map[int]int)
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			client := &http.Client{Transport: new(http.Transport)} // one connection, kept
+			defer client.CloseIdleConnections()
+			for range each {
+				resp, err := client.Post("http://"+r.d.Gateway().String()+"/api/auth/login", "", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+				mu.Lock()
+				answers[resp.StatusCode]++
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range 10 {
+		write(t, path, strings.Replace(conf(quota), "limit: 100000/s", fmt.Sprintf("limit: %d/s", 200000+i), 1))
+		r.await("rules changed")
+		r.await("file in force")
+	}
+	all.Wait()
+	if answers[401] != quota || answers[429] != clients*each-quota {
+		t.Errorf("answers were %v; want %d of 401 and the rest of 429", answers, quota)
+	}
+}

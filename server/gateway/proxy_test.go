@@ -197,7 +197,7 @@ func refused(t *testing.T) string {
 	return "http://" + ln.Addr().String()
 }
 
-func named(t *testing.T, name string) string {
+func named(t testing.TB, name string) string {
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		fmt.Fprint(w, name)

@@ -28,7 +28,7 @@ import (
 
 // world is a gateway on a real port, with the clock of its limits in hand.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	address string
 	clock   *weirtest.Clock
 	stop    func() error // ends the gateway and waits for it
@@ -44,7 +44,7 @@ type setup struct {
 	store    weir.Store // nil: Memory
 }
 
-func start(t *testing.T, s setup) *world {
+func start(t testing.TB, s setup) *world {
 	t.Helper()
 	w := &world{t: t, clock: new(weirtest.Clock), log: new(lockedBuffer), metrics: metrics.New()}
 	if s.upstream != nil {
@@ -92,7 +92,7 @@ gateway:
   routes: [{match: /**, upstreams: ["UPSTREAM"]}]
 `
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func (b *lockedBuffer) String() string {
 const patience = 20 * time.Second
 
 // scrape returns the figures that begin with weir_.
-func scrape(t *testing.T, w *world) string {
+func scrape(t testing.TB, w *world) string {
 	t.Helper()
 	rec := httptest.NewRecorder()
 	w.metrics.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))

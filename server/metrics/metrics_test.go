@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/server/metrics"
@@ -181,4 +182,25 @@ func Example() {
 	// weir_decisions_total{mode="enforce",outcome="allowed",policy="login"} 1
 	// weir_decisions_total{mode="enforce",outcome="refused",policy="login"} 0
 	// weir_memory_keys 1
+}
+
+// Case B45: a watched rule counts every refusal it would have made, however often
+// the same key comes back.
+func TestEveryShadowRefusalIsCounted(t *testing.T) {
+	m := metrics.New()
+	watched := rule("watched", weir.Shadow)
+	watched.Limits = []weir.Limit{{Quota: 2, Window: 24 * time.Hour, Algorithm: weir.FixedWindowFirst}}
+	l := limiter(t, m, weir.NewMemory(weir.MemoryOptions{}), watched)
+	for range 10 {
+		if d, err := l.Take(t.Context(), "alice"); err != nil || !d.Allowed {
+			t.Fatalf("%v, %v", d.Allowed, err)
+		}
+	}
+	expect(t, m,
+		`weir_decisions_total{mode="shadow",outcome="allowed",policy="watched"} 2`,
+		`weir_decisions_total{mode="shadow",outcome="refused",policy="watched"} 8`,
+	)
+	if strings.Contains(scrape(m), `mode="enforce"`) {
+		t.Error("a watched rule is counted as enforced")
+	}
 }
