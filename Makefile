@@ -6,7 +6,7 @@ SHELL := /bin/bash
 GO      ?= go
 MODULES := . weiryaml server bench
 # What the tests run against, installed by `make test` only where it is missing.
-TOOLS   := nginx
+TOOLS   := nginx chromium
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 16
