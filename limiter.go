@@ -87,8 +87,8 @@ func (l *Limiter[R]) Version() string { return l.rules.Load().version }
 // Policies are those of the Ruleset in force, in order.
 func (l *Limiter[R]) Policies() []*Policy {
 	var all []*Policy
-	for i := range l.rules.Load().rules {
-		all = append(all, l.rules.Load().rules[i].policies...)
+	for _, rule := range l.rules.Load().rules {
+		all = append(all, rule.policies...)
 	}
 	return all
 }

@@ -61,7 +61,7 @@ func (v *Verdict) set(a algo.Verdict, at int64) {
 // context's error, and then nothing is known to have been charged.
 type Store interface {
 	Take(ctx context.Context, asks []Ask, out []Verdict) (allowed bool, err error)
-	// Peek answers as Take would and charges nothing.
+	// Peek tells whether Take would allow, and what is left now. It charges nothing.
 	Peek(ctx context.Context, asks []Ask, out []Verdict) (allowed bool, err error)
 	// Adjust charges each ask's Cost without asking; a negative one gives back.
 	Adjust(ctx context.Context, asks []Ask) error

@@ -32,7 +32,6 @@ type verdict struct {
 	// with the longest wait.
 	first weir.ServiceLimit
 	rule  *rules.Answer // what first's rule has to say; never nil
-	title string        // empty: the reason's own
 }
 
 // judge finds out who refused.
