@@ -21,6 +21,12 @@ type systemClock struct {
 	base  int64
 }
 
+// SystemClock is the clock that a nil Clock stands for.
+func SystemClock() Clock {
+	c := newSystemClock()
+	return &c
+}
+
 func newSystemClock() systemClock {
 	now := time.Now()
 	return systemClock{start: now, base: now.UnixMicro()}

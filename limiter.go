@@ -41,8 +41,7 @@ type Limiter[R any] struct {
 func New[R any](s Store, rs Ruleset[R], o Options[R]) (*Limiter[R], error) {
 	l := &Limiter[R]{store: s, local: o.Local, clock: o.Clock, obs: o.Observer}
 	if l.clock == nil {
-		c := newSystemClock()
-		l.clock = &c
+		l.clock = SystemClock()
 	}
 	if l.local == nil {
 		l.local = NewMemory(MemoryOptions{Clock: o.Clock})

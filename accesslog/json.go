@@ -3,6 +3,8 @@ package accesslog
 import (
 	"slices"
 	"strings"
+
+	"github.com/weirhq/weir/internal/token"
 )
 
 // A field is what a member of the object means.
@@ -136,7 +138,7 @@ func parseJSON(line string, r *Record) Reason {
 
 	r.setRequest(f.values[requestField].str())
 	method, target := f.values[methodField].str(), f.values[targetField].str()
-	if isToken(method) && target != "" {
+	if token.Valid(method) && target != "" {
 		// setRequest may have split the line of a server that logs both.
 		r.Method, r.Path, r.Query = method, "", ""
 		r.setTarget(target)

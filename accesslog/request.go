@@ -1,6 +1,10 @@
 package accesslog
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirhq/weir/internal/token"
+)
 
 // setRequest takes a request line apart: method, target and protocol. Servers
 // log what they could not read as it came, so anything may stand here.
@@ -11,7 +15,7 @@ func (r *Record) setRequest(line string) {
 	if i := strings.LastIndexByte(target, ' '); i >= 0 && strings.HasPrefix(target[i+1:], "HTTP/") {
 		target = target[:i]
 	}
-	if !isToken(method) || !isTarget(method, target) {
+	if !token.Valid(method) || !isTarget(method, target) {
 		r.Target = line
 		return
 	}
@@ -61,20 +65,5 @@ func isTarget(method, s string) bool {
 
 func isAbsolute(s string) bool {
 	scheme, _, found := strings.Cut(s, "://")
-	return found && isToken(scheme)
-}
-
-// isToken tells whether s is a method's name (RFC 9110 §5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
-			continue
-		}
-		if '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
-			continue
-		}
-		return false
-	}
-	return s != ""
+	return found && token.Valid(scheme)
 }

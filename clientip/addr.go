@@ -3,6 +3,8 @@ package clientip
 import (
 	"net/netip"
 	"strings"
+
+	"github.com/weirhq/weir/internal/token"
 )
 
 // longestAddr is the length of the longest IPv6 address in text, one that ends
@@ -69,7 +71,7 @@ func isPort(s string) bool {
 		return false
 	}
 	if s[1] == '_' {
-		return isToken(s[1:])
+		return token.Valid(s[1:])
 	}
 	if len(s) > len(":65535") {
 		return false

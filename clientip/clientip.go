@@ -26,6 +26,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/weirhq/weir/internal/token"
 )
 
 // Options tell which proxies are believed and how addresses are grouped. The
@@ -75,7 +77,7 @@ func New(o Options) (*Resolver, error) {
 	if name == "" {
 		name = "X-Forwarded-For"
 	}
-	if !isToken(name) {
+	if !token.Valid(name) {
 		errs = append(errs, fmt.Errorf("clientip: header %q is not a header name; write one such as X-Forwarded-For, without colon or spaces", name))
 	}
 

@@ -30,19 +30,6 @@ func letters(name string) string {
 	}, strings.ToLower(name))
 }
 
-// isToken reports whether s is a token of RFC 9110 section 5.6.2, as names of
-// headers are.
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		alphanumeric := '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		if !alphanumeric && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
 // canonicalHeader is net/http's CanonicalHeaderKey for a token.
 func canonicalHeader(name string) string {
 	canonical := []byte(strings.ToLower(name))

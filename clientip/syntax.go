@@ -3,6 +3,8 @@ package clientip
 import (
 	"net/netip"
 	"strings"
+
+	"github.com/weirhq/weir/internal/token"
 )
 
 // syntax is how a forwarding header is written.
@@ -80,7 +82,7 @@ func forwardedFor(element string) (string, bool) {
 		}
 		name, tail, ok := strings.Cut(rest, "=")
 		name = strings.TrimRight(name, " \t")
-		if !ok || !isToken(name) {
+		if !ok || !token.Valid(name) {
 			return "", false
 		}
 		value, tail, ok := cutValue(strings.TrimLeft(tail, " \t"))

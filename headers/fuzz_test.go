@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/sf"
 )
 
 const maxInteger = 999_999_999_999_999
@@ -28,23 +29,23 @@ func FuzzFields(f *testing.F) {
 			string(headers.AppendRateLimit(nil, l, l)): {"r", "t", "pk"},
 		}
 		for field, params := range known {
-			items, err := parseList(field)
+			items, err := sf.ParseList(field)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(items) != 2 {
 				t.Fatalf("%d items in %q", len(items), field)
 			}
-			if name, err := url.PathUnescape(items[0].value); err != nil || name != policy {
-				t.Fatalf("policy %q came out as %q (%v)", policy, items[0].value, err)
+			if name, err := url.PathUnescape(items[0].Value); err != nil || name != policy {
+				t.Fatalf("policy %q came out as %q (%v)", policy, items[0].Value, err)
 			}
-			for key, value := range items[0].params {
+			for key, value := range items[0].Params {
 				n, isInt := value.(int64)
 				if !slices.Contains(params, key) || isInt && n > maxInteger || key == "w" && n < 1 {
 					t.Fatalf("parameter %s=%v in %q", key, value, field)
 				}
 			}
-			if pk, ok := items[0].params["pk"]; ok != (len(key) > 0 && len(key) <= headers.MaxKey) || ok && string(pk.([]byte)) != string(key) {
+			if pk, ok := items[0].Params["pk"]; ok != (len(key) > 0 && len(key) <= headers.MaxKey) || ok && string(pk.([]byte)) != string(key) {
 				t.Fatalf("key %q came out as %q", key, pk)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/sf"
 )
 
 // golden is a case of testdata/headers/answers.json, which the npm packages
@@ -113,7 +114,7 @@ func TestAnswersMatchTheGoldenFile(t *testing.T) {
 func TestGoldenFieldsParseStrictly(t *testing.T) {
 	for _, g := range readGolden(t) {
 		for _, name := range []string{headers.PolicyField, headers.RateLimitField} {
-			items, err := parseList(g.Fields[name])
+			items, err := sf.ParseList(g.Fields[name])
 			if err != nil {
 				t.Errorf("%s: %s: %v", g.Name, name, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/sf"
 )
 
 const never = -1 * time.Nanosecond
@@ -82,11 +83,11 @@ func TestFieldsOfARefusalNeverDisagree(t *testing.T) {
 		if !ok || string(reset) != string(retry) {
 			t.Fatalf("%+v: Retry-After %s, X-RateLimit-Reset %s", l, retry, reset)
 		}
-		items, err := parseList(string(headers.AppendRateLimit(nil, l)))
+		items, err := sf.ParseList(string(headers.AppendRateLimit(nil, l)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strconv.FormatInt(items[0].params["t"].(int64), 10); got != string(retry) {
+		if got := strconv.FormatInt(items[0].Params["t"].(int64), 10); got != string(retry) {
 			t.Fatalf("%+v: Retry-After %s, t=%s", l, retry, got)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/sf"
 	"github.com/weirhq/weir/weirhttp"
 )
 
@@ -59,7 +60,7 @@ func TestCostsAreSettledByTheAnswer(t *testing.T) {
 				_, _ = io.Copy(rw, io.LimitReader(zeros{}, 250))
 			}
 		})})
-	remaining := func(a answer) int64 { n, _ := a.items(t, "RateLimit")[0].params["r"].(int64); return n }
+	remaining := func(a answer) int64 { n, _ := a.items(t, "RateLimit")[0].Params["r"].(int64); return n }
 	for _, c := range []struct {
 		query string
 		want  int64 // at the estimate, after what was settled before
@@ -71,7 +72,7 @@ func TestCostsAreSettledByTheAnswer(t *testing.T) {
 	w.do("GET", "/?write") // 50 are left at the estimate, and 300 are written
 	a := w.do("GET", "/")
 	w.want("429", a)
-	if n := a.items(t, "RateLimit")[1].params["r"]; n != int64(4) {
+	if n := a.items(t, "RateLimit")[1].Params["r"]; n != int64(4) {
 		t.Errorf("%v calls left, want 4: they have another unit", n)
 	}
 }
@@ -239,7 +240,7 @@ func TestConcurrentRequests(t *testing.T) {
 				rr := status{bare: bare{http.Header{}}}
 				h.ServeHTTP(&rr, r)
 				pk := weirhttp.Digest([]byte(r.Header.Get("X-User")))
-				if list, err := parseList(rr.h.Get("RateLimit")); err != nil || string(list[0].params["pk"].([]byte)) != string(pk[:]) {
+				if list, err := sf.ParseList(rr.h.Get("RateLimit")); err != nil || string(list[0].Params["pk"].([]byte)) != string(pk[:]) {
 					t.Errorf("%v %v: another client's answer", rr.h, err)
 				}
 			})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/clientip"
+	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/rules"
 	"github.com/weirhq/weir/urlpath"
 )
@@ -39,7 +40,7 @@ func key(name string) (KeyFunc, error) {
 	case named && kind == "query" && arg != "":
 		return ByQuery(arg), nil
 	case named && kind == "cookie":
-		if !isToken(arg) {
+		if !token.Valid(arg) {
 			return nil, fmt.Errorf("weirhttp: %.64q is not the name of a cookie; write for example cookie:session", arg)
 		}
 		return ByCookie(arg), nil
@@ -53,7 +54,7 @@ func key(name string) (KeyFunc, error) {
 }
 
 func headerKey(name string) (KeyFunc, error) {
-	if !isToken(name) {
+	if !token.Valid(name) {
 		return nil, fmt.Errorf("weirhttp: %.64q is not the name of a header; write for example header:X-Api-Key", name)
 	}
 	if http.CanonicalHeaderKey(name) == "Host" {
@@ -72,17 +73,4 @@ func networkKey(name string) (KeyFunc, error) {
 		return nil, err
 	}
 	return byNetwork(groups), nil
-}
-
-// isToken reports whether s is a token of RFC 9110 section 5.6.2, as names of
-// headers and cookies are.
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		alphanumeric := '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		if !alphanumeric && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
 }

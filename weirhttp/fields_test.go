@@ -29,7 +29,7 @@ func TestAllowedAnswersCountDown(t *testing.T) {
 		if a.StatusCode != c.status || a.rest(t, "r") != int64(c.remaining) || a.rest(t, "t") != int64(c.reset) || a.Header.Get("Retry-After") != c.retry {
 			t.Errorf("at %vs: %d %v, want %+v", c.at, a.StatusCode, a.Header, c)
 		}
-		if p := a.items(t, "RateLimit-Policy")[0]; p.value != "fw" || p.params["q"] != int64(2) || p.params["w"] != int64(60) {
+		if p := a.items(t, "RateLimit-Policy")[0]; p.Value != "fw" || p.Params["q"] != int64(2) || p.Params["w"] != int64(60) {
 			t.Errorf("policy %v", p)
 		}
 	}
@@ -199,13 +199,13 @@ func TestShadowsAreNotTold(t *testing.T) {
 	w.do("GET", "/")
 	a := w.do("GET", "/") // dark would have refused
 	w.want("ok", a)
-	if list := a.items(t, "RateLimit"); len(list) != 1 || list[0].value != "lit" || a.Header.Get("Retry-After") != "" {
+	if list := a.items(t, "RateLimit"); len(list) != 1 || list[0].Value != "lit" || a.Header.Get("Retry-After") != "" {
 		t.Errorf("%v", a.Header)
 	}
 	w = start(t, setup{rules: list, options: weirhttp.Options{ShowShadow: true}})
 	w.do("GET", "/")
 	a = w.do("GET", "/")
-	if list := a.items(t, "RateLimit"); a.StatusCode != 200 || len(list) != 2 || list[0].value != "dark" || list[0].params["r"] != int64(0) {
+	if list := a.items(t, "RateLimit"); a.StatusCode != 200 || len(list) != 2 || list[0].Value != "dark" || list[0].Params["r"] != int64(0) {
 		t.Errorf("%d %v", a.StatusCode, a.Header)
 	}
 }
@@ -217,17 +217,17 @@ func TestPartitionKeysAreDigests(t *testing.T) {
 	a := w.do("GET", "/", "X-User: alice")
 	for _, field := range []string{"RateLimit", "RateLimit-Policy"} {
 		list := a.items(t, field)
-		if _, sent := list[0].params["pk"]; sent {
+		if _, sent := list[0].Params["pk"]; sent {
 			t.Errorf("%s: a limit that all share has a pk: %v", field, list[0])
 		}
-		pk, _ := list[1].params["pk"].([]byte)
+		pk, _ := list[1].Params["pk"].([]byte)
 		if want := weirhttp.Digest([]byte("alice")); string(pk) != string(want[:]) || hex.EncodeToString(pk) != "2bd806c97f0e00af" {
 			t.Errorf("%s: pk %x, want %x", field, pk, want)
 		}
 	}
 	a = w.do("GET", "/")
 	for _, i := range a.items(t, "RateLimit") {
-		if _, sent := i.params["pk"]; a.StatusCode != 429 || sent {
+		if _, sent := i.Params["pk"]; a.StatusCode != 429 || sent {
 			t.Errorf("without a key: %d %v", a.StatusCode, i)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/clientip"
@@ -23,12 +22,12 @@ import (
 // An allowed request costs two allocations, the values of the fields that are
 // sent, and one more if its answer is watched.
 func Middleware(l *Limiter, o Options) func(http.Handler) http.Handler {
-	m := &middleware{Options: o, limiter: l, resolver: o.Resolver, sleep: sleep}
+	m := &middleware{Options: o, limiter: l, resolver: o.Resolver}
 	if m.resolver == nil {
 		m.resolver = peers()
 	}
-	if o.Clock != nil {
-		m.sleep = o.Clock.Sleep
+	if m.Clock == nil {
+		m.Clock = weir.SystemClock()
 	}
 	m.exchanges.New = func() any { return new(exchange) }
 	return func(next http.Handler) http.Handler {
@@ -40,7 +39,6 @@ type middleware struct {
 	Options
 	limiter   *Limiter
 	resolver  *clientip.Resolver
-	sleep     func(context.Context, time.Duration) error
 	exchanges sync.Pool
 }
 
@@ -89,7 +87,7 @@ func (m *middleware) admit(w http.ResponseWriter, hr *http.Request, x *exchange)
 		return false
 	}
 	if wait := x.decision.Wait; wait > 0 {
-		if err := m.sleep(hr.Context(), wait); err != nil {
+		if err := m.Clock.Sleep(hr.Context(), wait); err != nil {
 			m.refund(x)
 			m.refuseUndecided(w, x)
 			return false
@@ -138,16 +136,4 @@ func (x *exchange) release() {
 	x.Request.Request, x.groups = nil, nil
 	x.Hostname, x.Path, x.digests = "", "", x.digests[:0]
 	x.decision = weir.Decision{}
-}
-
-// sleep waits by the system's clock.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -259,7 +259,7 @@ func TestRefusedUploads(t *testing.T) {
 func TestNamesAreEscapedEverywhere(t *testing.T) {
 	w := start(t, setup{rules: `[{"name": "<b>\"登录", "key": "ip", "limit": "1/m"}]`})
 	a := w.refused("GET")
-	if got := a.items(t, "RateLimit")[0].value; got != `<b>"%E7%99%BB%E5%BD%95` || strings.Contains(a.body, "<b>") {
+	if got := a.items(t, "RateLimit")[0].Value; got != `<b>"%E7%99%BB%E5%BD%95` || strings.Contains(a.body, "<b>") {
 		t.Errorf("%q %s", got, a.body)
 	}
 	if page := w.do("GET", "/", browser); strings.Contains(page.body, "<b>\"") {

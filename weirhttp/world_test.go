@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/clientip"
+	"github.com/weirhq/weir/internal/sf"
 	"github.com/weirhq/weir/rules"
 	"github.com/weirhq/weir/weirhttp"
 )
@@ -176,13 +177,13 @@ func (w *world) want(statuses string, answers ...answer) {
 }
 
 // items parses a field strictly: one line, one List.
-func (a answer) items(t *testing.T, name string) []item {
+func (a answer) items(t *testing.T, name string) []sf.Item {
 	t.Helper()
 	lines := a.Header.Values(name)
 	if len(lines) != 1 {
 		t.Fatalf("%s has %d lines: %q", name, len(lines), lines)
 	}
-	list, err := parseList(lines[0])
+	list, err := sf.ParseList(lines[0])
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -196,7 +197,7 @@ func (a answer) rest(t *testing.T, param string) int64 {
 	if len(list) != 1 {
 		t.Fatalf("RateLimit has %d items, want 1", len(list))
 	}
-	n, ok := list[0].params[param].(int64)
+	n, ok := list[0].Params[param].(int64)
 	if !ok {
 		t.Fatalf("RateLimit has no %s: %v", param, list[0])
 	}

@@ -1,4 +1,7 @@
-package weirhttp_test
+// Package sf is a strict parser of the structured fields that Weir sends, for the
+// tests of who sends them. A second, independent parser checks the same answers in
+// the server module.
+package sf
 
 import (
 	"encoding/base64"
@@ -7,22 +10,22 @@ import (
 	"strings"
 )
 
-// item is one member of an RFC 9651 List of Items: a String and parameters of
+// Item is one member of an RFC 9651 List of Items: a String and parameters of
 // type int64, string or []byte.
-type item struct {
-	value  string
-	params map[string]any
-	order  []string
+type Item struct {
+	Value  string
+	Params map[string]any
+	Order  []string // of the parameters
 }
 
-// parseList is the parsing algorithm of RFC 9651 §4.2.1 for Lists whose members
+// ParseList is the parsing algorithm of RFC 9651 §4.2.1 for Lists whose members
 // are Strings and whose parameters are Integers, Strings or Byte Sequences. It
 // is stricter than the RFC where our output has one form only: no empty list,
 // no repeated parameter, ", " between members and no other whitespace, and no
 // leading zeros.
-func parseList(s string) ([]item, error) {
-	p := &sfParser{rest: s}
-	var list []item
+func ParseList(s string) ([]Item, error) {
+	p := &parser{rest: s}
+	var list []Item
 	for {
 		it, err := p.item()
 		if err != nil {
@@ -38,35 +41,35 @@ func parseList(s string) ([]item, error) {
 	}
 }
 
-type sfParser struct{ rest string }
+type parser struct{ rest string }
 
-func (p *sfParser) eat(prefix string) bool {
+func (p *parser) eat(prefix string) bool {
 	rest, ok := strings.CutPrefix(p.rest, prefix)
 	p.rest = rest
 	return ok
 }
 
-func (p *sfParser) item() (item, error) {
+func (p *parser) item() (Item, error) {
 	value, err := p.str()
-	it := item{value: value, params: map[string]any{}}
+	it := Item{Value: value, Params: map[string]any{}}
 	for err == nil && p.eat(";") {
 		var key string
 		if key, err = p.key(); err != nil {
 			break
 		}
-		if _, twice := it.params[key]; twice {
+		if _, twice := it.Params[key]; twice {
 			return it, fmt.Errorf("parameter %q twice", key)
 		}
 		if !p.eat("=") {
 			return it, fmt.Errorf("parameter %q without a value", key)
 		}
-		it.params[key], err = p.bare()
-		it.order = append(it.order, key)
+		it.Params[key], err = p.bare()
+		it.Order = append(it.Order, key)
 	}
 	return it, err
 }
 
-func (p *sfParser) key() (string, error) {
+func (p *parser) key() (string, error) {
 	n := strings.IndexFunc(p.rest, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.*", r))
 	})
@@ -78,7 +81,7 @@ func (p *sfParser) key() (string, error) {
 	return key, nil
 }
 
-func (p *sfParser) bare() (any, error) {
+func (p *parser) bare() (any, error) {
 	switch {
 	case strings.HasPrefix(p.rest, `"`):
 		return p.str()
@@ -94,7 +97,7 @@ func (p *sfParser) bare() (any, error) {
 	}
 }
 
-func (p *sfParser) str() (string, error) {
+func (p *parser) str() (string, error) {
 	if !p.eat(`"`) {
 		return "", fmt.Errorf("no string at %q", p.rest)
 	}
@@ -119,7 +122,7 @@ func (p *sfParser) str() (string, error) {
 	return "", fmt.Errorf("open string %q", p.rest)
 }
 
-func (p *sfParser) integer() (int64, error) {
+func (p *parser) integer() (int64, error) {
 	n := 0
 	for n < len(p.rest) && p.rest[n] >= '0' && p.rest[n] <= '9' {
 		n++
