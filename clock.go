@@ -49,11 +49,3 @@ func (c *systemClock) Sleep(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
-
-type deadlineError struct{}
-
-func (deadlineError) Error() string {
-	return "weir: the request could not be allowed before the deadline"
-}
-func (deadlineError) Is(target error) bool { return target == context.DeadlineExceeded }
-func (deadlineError) Timeout() bool        { return true }

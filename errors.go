@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -27,3 +28,11 @@ func (e *ConfigError) Error() string { return fmt.Sprintf("weir: rule %q: %v", e
 
 // Unwrap returns the reason.
 func (e *ConfigError) Unwrap() error { return e.Err }
+
+type deadlineError struct{}
+
+func (deadlineError) Error() string {
+	return "weir: the request could not be allowed before the deadline"
+}
+func (deadlineError) Is(target error) bool { return target == context.DeadlineExceeded }
+func (deadlineError) Timeout() bool        { return true }

@@ -17,7 +17,7 @@ const (
 // entry is moved a constant number of times, and a store holds little more than
 // what matters without looking at it all the time.
 func (s *shard) insert(id identity, now int64) (e *slot, fresh bool) {
-	if s.table.crowded() {
+	if s.table.full() {
 		s.sweep(now)
 		if s.table.n >= int(s.table.homes/2) {
 			s.table.grow(s.limit, s.lg)

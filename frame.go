@@ -8,7 +8,7 @@ package weir
 // an argument allocates, so verbs are an enum.
 type frame struct {
 	keys     []byte // all partition keys, one after the other
-	picked   []int  // what Ruleset.Select chose
+	selected []int  // what Ruleset.Select chose
 	asks     []Ask
 	refs     []int // asks[i] belongs to service limit refs[i]
 	out      []Verdict
@@ -52,9 +52,9 @@ func (f *frame) verdicts() []Verdict {
 	return f.out
 }
 
-// partition moves the asks that belong to a group to the front, keeping order,
+// toFront moves the asks that belong to a group to the front, keeping order,
 // and returns how many they are.
-func (f *frame) partition(group func(i int) bool) int {
+func (f *frame) toFront(group func(i int) bool) int {
 	n := 0
 	for i := range f.asks {
 		if group(i) {
@@ -77,7 +77,7 @@ func (f *frame) release() {
 	if cap(f.keys) > maxKeptKeys {
 		f.keys = nil
 	}
-	f.keys, f.picked, f.refs = f.keys[:0], f.picked[:0], f.refs[:0]
+	f.keys, f.selected, f.refs = f.keys[:0], f.selected[:0], f.refs[:0]
 	f.asks = f.asks[:0]
 	if f.observed.frame != nil {
 		f.observed = Decision{}

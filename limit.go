@@ -100,6 +100,9 @@ func PerHour(n int64) Limit { return Limit{Quota: n, Window: time.Hour} }
 // PerDay is a token bucket of n units per day of 24 hours.
 func PerDay(n int64) Limit { return Limit{Quota: n, Window: 24 * time.Hour} }
 
+// maxSlices is the most slices of a SlidingSlices window.
+const maxSlices = 4096
+
 // MaxLogQuota is the largest quota of a SlidingLog: a key may hold that many
 // instants of 16 bytes.
 const MaxLogQuota = 4096
@@ -118,18 +121,18 @@ func (l Limit) Capacity() int64 {
 	return l.Quota
 }
 
-// Bound is the most units that any span of one Window can be allowed.
-func (l Limit) Bound() int64 {
+// Bound is the most units that any span of one Window lets go on, if no request
+// costs more than cost.
+func (l Limit) Bound(cost int64) int64 {
+	most := l.Capacity()
 	switch l.Algorithm {
 	case TokenBucket:
 		if l.Quota == 0 {
 			return 0
 		}
-		return l.Capacity() + l.Quota
-	case LeakyQueue:
-		return min(l.Quota, 1) + l.Quota
-	case WarmUp:
-		return l.Quota + 1
+		return most + l.Quota
+	case LeakyQueue, WarmUp: // a request goes on at once, and the next one pays for it
+		return l.Quota + min(cost, most)
 	case FixedWindow, FixedWindowFirst, SlidingSlices:
 		return 2 * l.Quota
 	case SlidingWindow:
@@ -151,8 +154,8 @@ func (l Limit) params() (algo.Params, error) {
 		return algo.Params{}, fmt.Errorf("burst %d is not within 1 and %d; leave it out to use the quota (%d)", l.Burst, int64(algo.Max), l.Quota)
 	case l.Queue < 0 || l.Queue >= algo.Max:
 		return algo.Params{}, fmt.Errorf("queue %d is not within 0 and %d", l.Queue, int64(algo.Max)-1)
-	case l.MaxWait < 0:
-		return algo.Params{}, fmt.Errorf("max_wait %v is negative", l.MaxWait)
+	case l.MaxWait < 0 || l.MaxWait%time.Microsecond != 0:
+		return algo.Params{}, fmt.Errorf("max_wait %v is not a whole number of microseconds, at least 0", l.MaxWait)
 	case l.Burst != 0 && l.Algorithm != TokenBucket:
 		return algo.Params{}, fmt.Errorf("burst belongs to token_bucket, not to %v", l.Algorithm)
 	case l.Queue != 0 && l.Algorithm != LeakyQueue:
@@ -174,7 +177,8 @@ func (l Limit) params() (algo.Params, error) {
 		p.Unit, p.Drain = window, max(l.Quota, 1)
 		d := gcd(p.Unit, p.Drain)
 		p.Unit, p.Drain = p.Unit/d, p.Drain/d
-		if years := float64(p.Cap) * float64(p.Unit) / float64(p.Drain); years > algo.Max {
+		// A float is near enough to tell centuries.
+		if drain := float64(p.Cap) * float64(p.Unit) / float64(p.Drain); drain > algo.Max {
 			return p, fmt.Errorf("%d units at once at %d per %v take more than 142 years to drain; lower the burst or shorten the window", p.Cap, l.Quota, l.Window)
 		}
 	case FixedWindow:
@@ -189,8 +193,8 @@ func (l Limit) params() (algo.Params, error) {
 		if slices == 0 {
 			slices = 10
 		}
-		if slices < 1 || slices > MaxLogQuota || window%slices != 0 {
-			return p, fmt.Errorf("slices %d is not within 1 and %d, or does not divide the window %v into whole microseconds", slices, MaxLogQuota, l.Window)
+		if slices < 1 || slices > maxSlices || window%slices != 0 {
+			return p, fmt.Errorf("slices %d is not within 1 and %d, or does not divide the window %v into whole microseconds", slices, maxSlices, l.Window)
 		}
 		p.Step = window / slices
 	case SlidingLog:

@@ -57,7 +57,7 @@ func New[R any](s Store, rs Ruleset[R], o Options[R]) (*Limiter[R], error) {
 type compiled[R any] struct {
 	version string
 	rules   []compiledRule[R]
-	choose  func(dst []int, r R) []int
+	sel     func(dst []int, r R) []int
 }
 
 type compiledRule[R any] struct {
@@ -70,7 +70,7 @@ type compiledRule[R any] struct {
 // Swap replaces the rules at once: requests already being decided finish under
 // the old ones. What was used stays used; a rule counts on under its name, and
 // starts afresh if its algorithm or the length of its fixed or sliding window
-// changed. On an error, a [*ConfigError] or several joined, the old rules stay.
+// changed (SlidingLog and SlidingSlices count in one way and go on). On an error, a [*ConfigError] or several joined, the old rules stay.
 func (l *Limiter[R]) Swap(rs Ruleset[R]) error {
 	c, err := l.compile(rs)
 	if err != nil {
@@ -93,7 +93,7 @@ func (l *Limiter[R]) Policies() []*Policy {
 }
 
 func (l *Limiter[R]) compile(rs Ruleset[R]) (*compiled[R], error) {
-	c := &compiled[R]{version: rs.Version, choose: rs.Select, rules: make([]compiledRule[R], len(rs.Rules))}
+	c := &compiled[R]{version: rs.Version, sel: rs.Select, rules: make([]compiledRule[R], len(rs.Rules))}
 	supporter, _ := l.store.(Supporter)
 	var errs []error
 	seen := make(map[string]int, len(rs.Rules))
@@ -155,8 +155,9 @@ const (
 const fromRules = math.MinInt64
 
 // Take decides r, and charges it if it is allowed. Take never waits; an allowed
-// Decision may say in its Wait that the request should. The error is that of
-// ctx; a failing store is not an error but a Degraded decision.
+// Decision may say in its Wait that the request should. A failing store is not an
+// error but a Degraded decision; the error is that of a ctx that is over, if the
+// store minds it. Memory decides all the same.
 func (l *Limiter[R]) Take(ctx context.Context, r R) (d Decision, err error) {
 	err = l.decide(ctx, r, take, fromRules, &d)
 	return d, err
@@ -257,13 +258,13 @@ func (l *Limiter[R]) decide(ctx context.Context, r R, do verb, slack int64, d *D
 // rule refuses without asking.
 func (c *compiled[R]) collect(f *frame, d *Decision, r R, do verb, slack int64) (refused bool) {
 	n := len(c.rules)
-	if c.choose != nil {
-		f.picked = c.choose(f.picked[:0], r)
-		n = len(f.picked)
+	if c.sel != nil {
+		f.selected = c.sel(f.selected[:0], r)
+		n = len(f.selected)
 	}
 	for i := range n {
-		if c.choose != nil {
-			i = f.picked[i]
+		if c.sel != nil {
+			i = f.selected[i]
 		}
 		rule := &c.rules[i]
 		if rule.Mode == Off || rule.Match != nil && !rule.Match(r) {
@@ -351,7 +352,7 @@ func (l *Limiter[R]) ask(ctx context.Context, f *frame, do verb, refused bool) (
 	case do == peek:
 		allowed, err = l.store.Peek(ctx, f.asks, out)
 	case refused:
-		n := f.partition(func(i int) bool { return f.asks[i].Shadow })
+		n := f.toFront(func(i int) bool { return f.asks[i].Shadow })
 		return false, split(ctx, l.store, f, n)
 	default:
 		allowed, err = l.store.Take(ctx, f.asks, out)
@@ -379,11 +380,11 @@ func split(ctx context.Context, s Store, f *frame, n int) error {
 func (l *Limiter[R]) outage(ctx context.Context, set *compiled[R], f *frame, d *Decision, do verb, refused bool) (allowed bool) {
 	d.Degraded = true
 	policy := func(i int) Outage { return set.rules[d.at(f.refs[i]).rule].OnOutage }
-	local := f.partition(func(i int) bool { return policy(i) == FailLocal })
-	out, grant := f.verdicts(), Verdict{OK: true}
+	local := f.toFront(func(i int) bool { return policy(i) == FailLocal })
+	out, open := f.verdicts(), Verdict{OK: true}
 	for i := local; i < len(f.asks); i++ {
 		if policy(i) == FailOpen {
-			out[i] = grant
+			out[i] = open
 		} else {
 			out[i] = Verdict{Retry: algo.Never}
 			refused = refused || !f.asks[i].Shadow
@@ -405,7 +406,7 @@ func (l *Limiter[R]) outage(ctx context.Context, set *compiled[R], f *frame, d *
 	}
 	if err != nil { // a local store that fails has no say
 		for i := range local {
-			out[i] = grant
+			out[i] = open
 		}
 		return allowed
 	}

@@ -480,7 +480,7 @@ func TestWhatIsNoLimit(t *testing.T) {
 		{weir.Limit{Quota: 5, Window: time.Second, Queue: 3}, "queue belongs to leaky_queue"},
 		{weir.Limit{Quota: 5, Window: time.Second, Algorithm: weir.LeakyQueue, Queue: -3}, "queue -3"},
 		{weir.Limit{Quota: 5, Window: time.Second, MaxWait: -1}, "max_wait -1ns"},
-		{weir.Limit{Quota: 5, Window: time.Second, MaxWait: 1, Algorithm: weir.FixedWindow}, "max_wait belongs to"},
+		{weir.Limit{Quota: 5, Window: time.Second, MaxWait: time.Microsecond, Algorithm: weir.FixedWindow}, "max_wait belongs to"},
 		{weir.Limit{Quota: 5, Window: time.Second, Slices: 3}, "slices belongs to"},
 		{weir.Limit{Quota: 5, Window: time.Second, Slices: 3, Algorithm: weir.SlidingSlices}, "slices 3"},
 		{weir.Limit{Quota: 5, Window: time.Second, Slices: -2, Algorithm: weir.SlidingSlices}, "slices -2"},

@@ -46,7 +46,7 @@ type Memory struct {
 	system systemClock
 	latest atomic.Int64 // of a Clock that may step back
 	spills atomic.Int64
-	denied atomic.Int64
+	full   atomic.Int64
 }
 
 // NewMemory makes an empty store. It takes memory as keys come.
@@ -87,7 +87,7 @@ type MemoryStats struct {
 
 // Stats counts the store's entries, one shard at a time.
 func (m *Memory) Stats() MemoryStats {
-	st := MemoryStats{Overflow: m.spills.Load(), Refused: m.denied.Load()}
+	st := MemoryStats{Overflow: m.spills.Load(), Refused: m.full.Load()}
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.Lock()
@@ -171,8 +171,8 @@ func (m *Memory) Peek(_ context.Context, asks []Ask, out []Verdict) (bool, error
 	return m.takeAll(asks, out, false), nil
 }
 
-// takeOne is takeAll for the common case: one ask, of a key that has an entry
-// and an algorithm whose state fits it.
+// takeOne is takeAll for one ask, with a short way for a key that has an entry and
+// is no log.
 func (m *Memory) takeOne(a *Ask, v *Verdict) bool {
 	id := m.hash(a.Key).of(a.Policy)
 	s := m.shard(id)
@@ -180,7 +180,7 @@ func (m *Memory) takeOne(a *Ask, v *Verdict) bool {
 	s.mu.Lock()
 	if at := s.table.find(id); at >= 0 && a.Policy.params.Kind != algo.SlidingLog {
 		e := &s.table.slots[at]
-		next, answer := decide(a.Policy, e.state(), now, a.Cost, a.Slack)
+		next, answer := a.Policy.decide(e.state(), now, a.Cost, a.Slack)
 		if answer.OK && a.Cost > 0 {
 			s.set(e, next, a.Policy.params.Kind, expiry(next, answer.Reset, now))
 		}
@@ -190,7 +190,7 @@ func (m *Memory) takeOne(a *Ask, v *Verdict) bool {
 	}
 	var w pending
 	s.open(&w, m, id, a, now)
-	w.decide(a, now, v)
+	w.judge(a, now, v)
 	if v.OK && a.Cost > 0 {
 		w.charge(a, v, now)
 	}
@@ -234,7 +234,7 @@ func (m *Memory) takeAll(asks []Ask, out []Verdict, commit bool) bool {
 	for i := range asks {
 		a, w := &asks[i], &work[i]
 		w.shard.open(w, m, w.id, a, now)
-		w.decide(a, now, &out[i])
+		w.judge(a, now, &out[i])
 		allowed = allowed && (out[i].OK || a.Shadow)
 	}
 	for i := range asks {
@@ -246,7 +246,7 @@ func (m *Memory) takeAll(asks []Ask, out []Verdict, commit bool) bool {
 		default: // nothing was charged: say what is left without the charge
 			look := Ask{Policy: a.Policy}
 			var free Verdict
-			w.decide(&look, now, &free)
+			w.judge(&look, now, &free)
 			v.Remaining, v.Reset = free.Remaining, free.Reset
 		}
 	}
@@ -322,7 +322,7 @@ func (s *shard) open(w *pending, m *Memory, id identity, a *Ask, now int64) {
 		m.spills.Add(1)
 		id = s.overflow(a.Policy)
 		if at = s.table.find(id); at < 0 && s.table.n+s.promised >= s.limit {
-			m.denied.Add(1)
+			m.full.Add(1)
 			w.full = true
 		}
 	}
@@ -341,8 +341,8 @@ func (s *shard) open(w *pending, m *Memory, id identity, a *Ask, now int64) {
 	}
 }
 
-// decide asks the arithmetic. It changes nothing but w.next.
-func (w *pending) decide(a *Ask, now int64, v *Verdict) {
+// judge asks the arithmetic. It changes nothing but w.next.
+func (w *pending) judge(a *Ask, now int64, v *Verdict) {
 	p := &a.Policy.params
 	var answer algo.Verdict
 	switch {
@@ -351,12 +351,12 @@ func (w *pending) decide(a *Ask, now int64, v *Verdict) {
 	case p.Kind == algo.SlidingLog:
 		w.next, answer = algo.DecideLog(p, w.state, w.log, now, a.Cost)
 	default:
-		w.next, answer = decide(a.Policy, w.state, now, a.Cost, a.Slack)
+		w.next, answer = a.Policy.decide(w.state, now, a.Cost, a.Slack)
 	}
 	v.set(answer, max(now, w.next.At))
 }
 
-// charge writes an ask that decide has allowed.
+// charge writes an ask that judge has allowed.
 func (w *pending) charge(a *Ask, v *Verdict, now int64) {
 	p := &a.Policy.params
 	if p.Kind == algo.SlidingLog {
@@ -377,11 +377,11 @@ func (s *shard) adjust(m *Memory, id identity, a *Ask, now int64) {
 	if p.Kind == algo.SlidingLog {
 		w.state, w.log = algo.AdjustLog(p, w.state, w.log, now, a.At, a.Cost)
 	} else {
-		w.state = adjust(a.Policy, w.state, now, a.At, a.Cost)
+		w.state = a.Policy.adjust(w.state, now, a.At, a.Cost)
 	}
 	look := Ask{Policy: a.Policy}
 	var v Verdict
-	w.decide(&look, now, &v)
+	w.judge(&look, now, &v)
 	w.write(p.Kind, expiry(w.next, v.Reset, now), now)
 }
 

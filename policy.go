@@ -87,6 +87,22 @@ func checkName(name string) error {
 // Params are the exact numbers of the limit, for stores.
 func (p *Policy) Params() *algo.Params { return &p.params }
 
+// decide asks the arithmetic of every algorithm but the log's.
+func (p *Policy) decide(s algo.State, now, cost, slack int64) (algo.State, algo.Verdict) {
+	if p.params.Kind == algo.WarmUp {
+		return decideWarmUp(p, s, now, cost, slack)
+	}
+	return algo.Decide(&p.params, s, now, cost, slack)
+}
+
+// adjust corrects a charge that decide made.
+func (p *Policy) adjust(s algo.State, now, at, delta int64) algo.State {
+	if p.params.Kind == algo.WarmUp {
+		return adjustWarmUp(p, s, now, delta)
+	}
+	return algo.Adjust(&p.params, s, now, at, delta)
+}
+
 // ID is the identity of the policy's states in a store: rule, number of the
 // limit, algorithm. It is the same on every node and after every reload that
 // changes only numbers.

@@ -64,7 +64,8 @@ const (
 type Outage uint8
 
 const (
-	// FailLocal lets [Options].Local decide, starting empty. It is the zero value.
+	// FailLocal lets [Options].Local decide, which starts empty at the first outage and
+	// is kept. It is the zero value.
 	FailLocal Outage = iota
 	// FailOpen allows.
 	FailOpen

@@ -52,18 +52,20 @@ func (v *Verdict) set(a algo.Verdict, at int64) {
 // decides asks together. The asks of one call differ in policy or key.
 //
 // Take charges the enforced asks if all of them are OK, and none of them
-// otherwise; then the verdict of an ask that was OK by itself tells what it
-// would be after nothing was charged. A shadow ask is judged alone: it is
+// otherwise. Then an ask that was OK by itself keeps its OK, and its Remaining and
+// Reset are those without the charge. A shadow ask is judged alone: it is
 // charged if it is OK itself, whatever the others say, and never refuses.
 // Verdicts are written to out, which is as long as asks.
 //
 // All methods may be called concurrently. An error wraps ErrUnavailable or the
-// context's error, and then nothing is known to have been charged.
+// context's error; then it is not known whether anything was charged.
 type Store interface {
 	Take(ctx context.Context, asks []Ask, out []Verdict) (allowed bool, err error)
 	// Peek tells whether Take would allow, and what is left now. It charges nothing.
 	Peek(ctx context.Context, asks []Ask, out []Verdict) (allowed bool, err error)
-	// Adjust charges each ask's Cost without asking; a negative one gives back.
+	// Adjust charges each ask's Cost without asking; a negative one gives back, never
+	// more than is still held of the window that was charged at the ask's At, so that
+	// no balance rises above its capacity. Slack and Shadow do not matter to it.
 	Adjust(ctx context.Context, asks []Ask) error
 	// Reset forgets the keys of the asks.
 	Reset(ctx context.Context, asks []Ask) error

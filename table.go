@@ -24,9 +24,10 @@ type slot struct {
 }
 
 const (
-	low52     = 1<<52 - 1
-	mantissa  = 8
-	kindShift = 60
+	word         = 52 // bits of an instant or a Unit; what lies above is packed
+	low52        = 1<<word - 1
+	mantissaBits = 8
+	kindShift    = word + mantissaBits
 )
 
 func (e *slot) is(id identity) bool { return e.hi == id.hi && e.lo == id.lo }
@@ -39,19 +40,19 @@ func (e *slot) kind() algo.Kind { return algo.Kind(e.at >> kindShift) }
 
 // expires is the tick from which the entry equals a fresh one, or a little later.
 func (e *slot) expires() int64 {
-	return int64(e.at&low52) + int64(e.at>>52&(1<<mantissa-1))<<(e.unit>>52&63)
+	return int64(e.at&low52) + int64(e.at>>word&(1<<mantissaBits-1))<<(e.unit>>word&63)
 }
 
 func (e *slot) set(s algo.State, kind algo.Kind, expires int64) {
 	life := uint64(max(expires-s.At, 0))
-	exponent := max(bits.Len64(life)-mantissa, 0)
+	exponent := max(bits.Len64(life)-mantissaBits, 0)
 	m := (life + 1<<exponent - 1) >> exponent
-	if m == 1<<mantissa {
+	if m == 1<<mantissaBits {
 		m, exponent = m>>1, exponent+1
 	}
-	e.at = uint64(s.At)&low52 | m<<52 | uint64(kind)<<kindShift
+	e.at = uint64(s.At)&low52 | m<<word | uint64(kind)<<kindShift
 	e.used, e.prev = s.Used, s.Prev
-	e.unit = uint64(s.Unit)&low52 | uint64(exponent)<<52
+	e.unit = uint64(s.Unit)&low52 | uint64(exponent)<<word
 }
 
 // table is a hash table with linear probing whose entries are kept in the order
@@ -144,8 +145,8 @@ func (t *table) retain(keep func(e *slot) bool) {
 	}
 }
 
-// crowd is how full a table gets before it grows.
-func (t *table) crowded() bool { return uint64(t.n) >= t.homes-t.homes/5 }
+// full is whether the table has to grow before it takes another entry.
+func (t *table) full() bool { return uint64(t.n) >= t.homes-t.homes/5 }
 
 // grow doubles the homes along the row full, full/2, full/4…, so that a table
 // that has reached its limit wastes no more than was planned; past full, which

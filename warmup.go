@@ -16,22 +16,6 @@ func (l Limit) pace() (smooth.Pace, error) {
 	return smooth.WarmingUp(float64(l.Quota)/l.Window.Seconds(), l.WarmUp.Microseconds(), coldFactor)
 }
 
-// decide is algo.Decide with the algorithm that is not integer arithmetic.
-func decide(p *Policy, s algo.State, now, cost, slack int64) (algo.State, algo.Verdict) {
-	if p.params.Kind == algo.WarmUp {
-		return decideWarmUp(p, s, now, cost, slack)
-	}
-	return algo.Decide(&p.params, s, now, cost, slack)
-}
-
-// adjust is algo.Adjust likewise.
-func adjust(p *Policy, s algo.State, now, at, delta int64) algo.State {
-	if p.params.Kind == algo.WarmUp {
-		return adjustWarmUp(p, s, now, delta)
-	}
-	return algo.Adjust(&p.params, s, now, at, delta)
-}
-
 // A WarmUp state keeps the next free instant in Unit and the floating-point
 // permits in Used (stored) and Prev (the most that may be stored), bit by bit.
 

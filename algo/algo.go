@@ -1,9 +1,9 @@
 // Package algo is the arithmetic of rate limits: pure functions from a state
 // and an instant to a new state and a verdict.
 //
-// It knows no clock, lock, network or log. Everything that decides in Weir,
-// the memory store, the Redis store (by a script that mirrors these functions
-// line by line) and the replay of a log, decides with [Decide] or [DecideLog].
+// It knows no clock, lock, network or log. The memory store and the replay of a
+// log decide with [Decide] and [DecideLog]; the one algorithm that is not integer
+// arithmetic, WarmUp, is in package smooth.
 //
 // # Units
 //
@@ -31,12 +31,14 @@ package algo
 // the microseconds of 142 years.
 const Max = 1<<52 - 1
 
-// Never is the Retry of a cost that can never be allowed, since it exceeds the
-// capacity.
+// Never is the Wait of a refusal that no wait can mend, since the cost exceeds
+// the capacity.
 const Never = -1
 
 // Kind selects an algorithm. Its numbers are part of stored keys: they are
-// never renumbered.
+// never renumbered. Package weir has names for people: TokenBucket is a Bucket,
+// LeakyQueue a Queue, FixedWindowFirst a FirstWindow, SlidingSlices a SlidingLog
+// with a Step.
 type Kind uint8
 
 const (

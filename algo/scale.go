@@ -7,8 +7,8 @@ import "math/bits"
 // any limit looks. The product may be wider than a word, which is what lets a
 // limit of a prime million per month be kept to the microsecond.
 //
-// Its mirror in Lua, where only doubles are at hand, multiplies and divides bit
-// by bit with no value above 2^53; scale_test.go holds the two together.
+// Where only doubles are at hand, as in Lua, it can be written bit by bit with no
+// value above 2^53; scale_test.go holds the two together.
 func scale(a, b, c int64) (q, r int64) {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi == 0 {

@@ -1,6 +1,6 @@
 package algo
 
-// A fixed window admits up to 2*Cap units around one of its edges; that is what
+// A fixed window allows up to 2*Cap units around one of its edges; that is what
 // the word means. Who wants no span of one window to see more than Cap uses a
 // SlidingLog.
 

@@ -12,14 +12,14 @@ import (
 func (r *Rule) Bounds() []string {
 	var all []string
 	for _, l := range r.limits() {
-		all = append(all, Bound(l.Weir()))
+		all = append(all, Bound(l.Weir(), r.cost()))
 	}
 	return all
 }
 
 // Bound says what a valid limit really keeps in any span of one window, wherever
-// the span begins.
-func Bound(l weir.Limit) string {
+// the span begins, if no request costs more than cost.
+func Bound(l weir.Limit, cost int64) string {
 	window := FormatWindow(l.Window)
 	if l.Quota == 0 {
 		return "refuses everything that costs something"
@@ -41,5 +41,5 @@ func Bound(l weir.Limit) string {
 	case weir.WarmUp:
 		how = fmt.Sprintf("one by one at %d per %s once warm", l.Quota, window)
 	}
-	return fmt.Sprintf("at most %d in any %s (%s)", l.Bound(), window, how)
+	return fmt.Sprintf("at most %d in any %s (%s)", l.Bound(cost), window, how)
 }

@@ -108,7 +108,7 @@ func (l *Limit) DecodeNode(path string, n *Node) Problems {
 	case Map:
 		// The tag's bound would say it too, without what to do.
 		if b := n.Get("burst"); b != nil && b.Kind == Int && b.Value == "0" {
-			return append(Problems{b.Problem(join(path, "burst"), "burst 0 admits nothing; leave it out to use the quota, or write quota: 0 to refuse everything")},
+			return append(Problems{b.Problem(join(path, "burst"), "burst 0 allows nothing; leave it out to use the quota, or write quota: 0 to refuse everything")},
 				DecodeAt(path, n.without("burst"), (*limitFields)(l))...)
 		}
 		return DecodeAt(path, n, (*limitFields)(l))

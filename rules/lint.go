@@ -13,7 +13,7 @@ import (
 func (d *Document) Lint() Problems {
 	var l linter
 	for i := range d.Rules {
-		l.r, l.path = &d.Rules[i], item("rules", i)
+		l.r, l.path, l.below = &d.Rules[i], item("rules", i), d.Rules[i+1:]
 		l.key()
 		l.logs()
 		l.effect()
@@ -27,6 +27,7 @@ type linter struct {
 	r        *Rule
 	path     string
 	finals   []final // those above r
+	below    []Rule
 }
 
 // final is a rule that ends the search, and what it matches.
@@ -113,7 +114,7 @@ func (l *linter) effect() {
 	switch {
 	case r.unlimited() && !r.Final:
 		l.warn("unlimited without final: true changes nothing, since the rules below still apply", "limit")
-	case mode == weir.Shadow && r.Final && !r.unlimited():
+	case mode == weir.Shadow && r.Final && !r.unlimited() && slices.ContainsFunc(l.below, func(r Rule) bool { return r.enforces() }):
 		l.warn("refuses nothing in shadow mode, and keeps the rules below from applying all the same", "final")
 	}
 	if r.Rollout != 0 && mode != weir.Enforce {
@@ -123,6 +124,9 @@ func (l *linter) effect() {
 		l.warn("is not shown, since body replaces the whole answer", "message")
 	}
 }
+
+// enforces is whether the rule may refuse.
+func (r *Rule) enforces() bool { return weir.Mode(r.Mode) == weir.Enforce && !r.unlimited() }
 
 // maxFinals is how many final rules are compared with those below, which keeps
 // the work linear in the document.

@@ -57,7 +57,7 @@ func (m *middleware) serve(w http.ResponseWriter, hr *http.Request, next http.Ha
 		return
 	}
 	x := m.exchanges.Get().(*exchange)
-	if m.admit(w, hr, x) {
+	if m.allow(w, hr, x) {
 		if m.RefundOn == nil && m.Settle.Cost == nil {
 			next.ServeHTTP(w, hr)
 		} else {
@@ -71,8 +71,8 @@ func (m *middleware) serve(w http.ResponseWriter, hr *http.Request, next http.Ha
 	m.exchanges.Put(x)
 }
 
-// admit decides a request. One that is not let through has been answered.
-func (m *middleware) admit(w http.ResponseWriter, hr *http.Request, x *exchange) bool {
+// allow decides a request. One that is refused has been answered.
+func (m *middleware) allow(w http.ResponseWriter, hr *http.Request, x *exchange) bool {
 	if err := x.read(hr, m.resolver); err != nil && !m.RawPaths {
 		m.refusePath(w, x, err)
 		return false
