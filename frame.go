@@ -68,6 +68,38 @@ func (f *frame) toFront(group func(i int) bool) int {
 	return n
 }
 
+// conclude writes the verdicts into the decision.
+func (f *frame) conclude(d *Decision, allowed bool, do verb) {
+	d.Allowed = allowed
+	for i := range f.asks {
+		a, v, lim := &f.asks[i], &f.out[i], d.at(f.refs[i])
+		if v.OK {
+			lim.flags |= flagOK
+			if do != peek && (a.Shadow || allowed) {
+				lim.cost, lim.charged = a.Cost, v.At+v.Wait
+			}
+			if allowed && !a.Shadow {
+				d.Wait = max(d.Wait, duration(v.Wait))
+			}
+		}
+		lim.remaining, lim.reset, lim.retry = v.Remaining, v.Reset, v.Retry
+	}
+	if allowed {
+		return
+	}
+	for i := range d.count {
+		lim := d.at(i)
+		switch {
+		case lim.flags&(flagOK|flagShadow) != 0:
+		case lim.retry < 0:
+			d.RetryAfter = -1
+			return
+		default:
+			d.RetryAfter = max(d.RetryAfter, duration(lim.retry))
+		}
+	}
+}
+
 // maxKeptKeys bounds the key bytes a pooled frame keeps, so that one request with
 // huge keys does not pin its memory.
 const maxKeptKeys = 64 << 10
