@@ -9,7 +9,7 @@ func (chinese) title(r Reason) string {
 	return "请求过于频繁"
 }
 
-func (chinese) colon() string { return ":" }
+func (chinese) colon() string { return "：" }
 func (chinese) stop() string  { return "。" }
 func (chinese) gap() string   { return "" }
 

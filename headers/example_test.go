@@ -29,7 +29,7 @@ func Example() {
 	// RateLimit-Policy: "login";q=5;w=60, "day";q=1000;w=86400
 	// RateLimit: "login";r=0;t=11, "day";r=421;t=32400
 	// Retry-After: 11
-	// 请求过于频繁:限制“login”每分钟允许 5 次。请在 11 秒后重试。
+	// 请求过于频繁：限制“login”每分钟允许 5 次。请在 11 秒后重试。
 }
 
 func ExampleAppendProblem() {

@@ -57,7 +57,7 @@ func TestProblemSpeaksTheLanguage(t *testing.T) {
 	p := headers.Problem{Lang: "zh", Refusal: headers.Refusal{Limits: []headers.Limit{
 		refusedLimit("登录", 5, time.Minute, 11*time.Second)}}}
 	want := `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"请求过于频繁",` +
-		`"status":429,"detail":"请求过于频繁:限制“登录”每分钟允许 5 次。请在 11 秒后重试。","violated-policies":["登录"],"retry-after":11}`
+		`"status":429,"detail":"请求过于频繁：限制“登录”每分钟允许 5 次。请在 11 秒后重试。","violated-policies":["登录"],"retry-after":11}`
 	if got := string(headers.AppendProblem(nil, p)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -68,7 +68,7 @@ func TestRefusalsSpeakTheClientsLanguage(t *testing.T) {
 	w := start(t, oneWith(""))
 	w.do("GET", "/")
 	for _, c := range []struct{ accept, fields, want, lang string }{
-		{"*/*", "zh-CN,zh;q=0.9,en;q=0.8", "请求过于频繁:限制“login”每分钟允许 1 次。请在 60 秒后重试。", "zh"},
+		{"*/*", "zh-CN,zh;q=0.9,en;q=0.8", "请求过于频繁：限制“login”每分钟允许 1 次。请在 60 秒后重试。", "zh"},
 		{"*/*", "en;q=0.5, zh;q=0.1", "the limit \\\"login\\\" allows 1 per minute", "en"},
 		{"*/*", "fr", "Too many requests", "en"},
 		{"text/html", "zh", "<html lang=\"zh\">", "zh"},

@@ -25,7 +25,7 @@ problems, each rule is printed with the most that it really allows.`,
 		Example: text(`
 			weir check weir.yaml
 			weir check rules/*.yaml`),
-		Args: cobra.MinimumNArgs(1),
+		Args: oneFile,
 		RunE: func(c *cobra.Command, files []string) error {
 			var good []func() // prints the bounds of a file
 			for _, file := range files {

@@ -159,3 +159,11 @@ func text(s string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// oneFile is for commands that read files and nothing else.
+func oneFile(_ *cobra.Command, files []string) error {
+	if len(files) == 0 {
+		return errors.New("name at least one FILE")
+	}
+	return nil
+}

@@ -35,7 +35,7 @@ the script. A script ends at the first answer that is not the wanted one; it is
 printed with the line, what was wanted and what came.`,
 		Example: text(`
 			weir test examples/quickstart.weir`),
-		Args: cobra.MinimumNArgs(1),
+		Args: oneFile,
 		RunE: func(c *cobra.Command, files []string) error {
 			p := newPaint(s.Out)
 			failed := false

@@ -144,11 +144,6 @@ func (c *Config) Warn() rules.Problems {
 	return sorted(problems)
 }
 
-// OnlyRules is whether the document has nothing but rules.
-func (c *Config) OnlyRules() bool {
-	return len(c.tree.Entries) == 1 && c.Rules != nil
-}
-
 // Installed compares two configurations and names, in order, the keys whose values
 // differ and do not change in a running process: all but the rules.
 func Installed(before, after *Config) (changed []string) {

@@ -57,10 +57,10 @@ func TestWhatIsLeftOutHasDefaults(t *testing.T) {
 	if c.Gateway != nil || c.Admin != nil {
 		t.Error("a door that is not named opened")
 	}
-	if c.Headers != (config.Headers{IETF: true}) || c.Store.Memory.MaxKeys != 0 || !c.OnlyRules() {
+	if c.Headers != (config.Headers{IETF: true}) || c.Store.Memory.MaxKeys != 0 {
 		t.Errorf("headers %v, store %v", c.Headers, c.Store)
 	}
-	if c = load(t, "headers: []\nstore: memory\n"+oneRule); c.Headers != (config.Headers{}) || c.OnlyRules() {
+	if c = load(t, "headers: []\nstore: memory\n"+oneRule); c.Headers != (config.Headers{}) {
 		t.Errorf("headers: [] became %v", c.Headers)
 	}
 }
