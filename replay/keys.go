@@ -11,12 +11,12 @@ import (
 // keyCount is what is known of one key of a rule.
 type keyCount struct {
 	pace    pace
-	missing bool // the key stands in for one that the request lacks
 	asked   int64
 	refused int64
 	watched int64 // would have been refused
 	hash    uint64
 	key     string
+	missing bool // the key stands in for one that the request lacks
 }
 
 // keyCounts are the keys of one rule: exact while there are no more than max of

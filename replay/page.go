@@ -171,7 +171,8 @@ type histogram struct {
 
 type bar struct {
 	X     int
-	Label string
+	Label string // from–to
+	Tick  string // to, short
 	Keys  int64
 	Y, H  float64
 	Over  bool // beyond the least limit
@@ -206,7 +207,7 @@ func (r *RuleReport) histograms() []histogram {
 			text := fmt.Sprintf("%s: %s in any %s", rules.LimitOf(l), number(at), windowNames[i])
 			switch {
 			case !ok:
-			case at > 10*max(peaks.Max(), 5):
+			case at > 3*max(peaks.Max(), 5):
 				h.Beyond = append(h.Beyond, text)
 			default:
 				lines = append(lines, drawn{at, text})
@@ -228,7 +229,7 @@ func (r *RuleReport) histograms() []histogram {
 			if b.keys > 0 {
 				height = math.Round(1000*math.Log1p(float64(b.keys))/math.Log1p(float64(most))) / 10
 			}
-			h.Bars = append(h.Bars, bar{x, label, b.keys, 100 - height, height, b.from > least})
+			h.Bars = append(h.Bars, bar{x, label, short(b.to), b.keys, 100 - height, height, b.from > least})
 		}
 		for _, l := range lines {
 			for x, b := range bins {
@@ -241,6 +242,19 @@ func (r *RuleReport) histograms() []histogram {
 		all = append(all, h)
 	}
 	return all
+}
+
+// short is a round number in few characters: 500, 2k, 10M.
+func short(n int64) string {
+	for _, unit := range [...]struct {
+		size int64
+		name string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if n >= unit.size && n%unit.size == 0 {
+			return number(n/unit.size) + unit.name
+		}
+	}
+	return number(n)
 }
 
 // inWindow is how many requests a limit lets a steady key make in a window of so

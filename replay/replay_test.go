@@ -323,6 +323,27 @@ func TestManyKeysStayWithinBounds(t *testing.T) {
 	}
 }
 
+// TestDroppedKeyIsNotForgottenInTheError: a key that was dropped and comes back is
+// short by what it had, which is within the error.
+func TestDroppedKeyIsNotForgottenInTheError(t *testing.T) {
+	three := strings.Repeat(line(0, "203.0.113.9", "GET /"), 3)
+	var flood strings.Builder
+	for i := range 1000 {
+		flood.WriteString(strings.Repeat(line(0, fmt.Sprintf("10.0.%d.%d", i/250, i%250), "GET /"), 4))
+	}
+	doc := document(t, `{"rules":[{"name":"all","key":"ip","limit":"1/h"}]}`)
+	x := run(t, doc, three+flood.String()+three, replay.Options{MaxKeys: 100, Top: 100}).Rules[0]
+	for _, k := range x.Top {
+		if k.Key == "203.0.113.9" {
+			if k.Asked != 3 || k.Asked+x.TopError < 6 {
+				t.Errorf("asked %d with an error of %d; it asked 6 times", k.Asked, x.TopError)
+			}
+			return
+		}
+	}
+	t.Error("a key that asked just now is not among those kept")
+}
+
 func TestTopIsTheMostRefused(t *testing.T) {
 	doc := document(t, `{"rules":[{"name":"all","key":"ip","limit":{"quota":2,"window":"1m","algorithm":"fixed_window"}}]}`)
 	var text string

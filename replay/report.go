@@ -161,7 +161,7 @@ func (r *run) rule(t *tally, o Options) RuleReport {
 	}
 	if m := t.rule.Match; m != nil {
 		if p.Match = m.Pattern; p.Match == "" {
-			p.Match = strings.TrimSpace(strings.Join(m.Methods, ",") + " " + strings.Join(m.Hosts, ",") + " " + strings.Join(m.Paths, ","))
+			p.Match = strings.TrimSpace(strings.Join(m.Methods, ", ") + " " + strings.Join(m.Hosts, ", ") + " " + strings.Join(m.Paths, ", "))
 		}
 	}
 	if t.rule.Cost != nil {

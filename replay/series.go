@@ -75,7 +75,7 @@ func (t *timeline) widen() {
 		for o, counts := range t.rows[r] {
 			var wide []int64
 			for i, c := range counts {
-				at := int(floorDiv(int64(i), n))
+				at := int(floorDiv(t.from+int64(i), n) - from)
 				wide = extend(wide, at)
 				wide[at] += c
 			}
