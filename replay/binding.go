@@ -1,14 +1,13 @@
 package replay
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/clientip"
+	"github.com/weirhq/weir/internal/field"
 	"github.com/weirhq/weir/rules"
 	"github.com/weirhq/weir/urlpath"
 )
@@ -43,13 +42,16 @@ func key(name string) (keyFunc, error) {
 			return v, v != ""
 		}), nil
 	case named && kind == "query":
-		return byText(func(r *Request) (string, bool) {
-			// As in the middleware, malformed pairs are no parameters.
-			values, _ := url.ParseQuery(r.record.Query)
-			return values.Get(arg), values.Has(arg)
-		}), nil
+		return func(dst []byte, r *Request) ([]byte, bool) {
+			at := len(dst)
+			dst, ok := field.AppendQuery(dst, r.record.Query, arg)
+			if !ok {
+				return dst[:at], false
+			}
+			return field.Bound(dst, at)
+		}, nil
 	case named && kind == "cookie":
-		return byText(func(r *Request) (string, bool) { return cookie(r.record.Header("Cookie"), arg) }), nil
+		return byText(func(r *Request) (string, bool) { return field.Cookie([]string{r.record.Header("Cookie")}, arg) }), nil
 	case name == "ip":
 		return byAddress(nil), nil
 	case strings.HasPrefix(name, "ip/"):
@@ -70,7 +72,7 @@ func byAddress(groups *clientip.Resolver) keyFunc {
 	return func(dst []byte, r *Request) ([]byte, bool) {
 		switch {
 		case !r.Client.IsValid() && r.record.Client != "":
-			return bounded(dst, r.record.Client), true
+			return field.Bound(append(dst, r.record.Client...), len(dst))
 		case groups == nil || r.Client.Is4():
 			return r.groups.AppendKey(dst, r.Client), r.Client.IsValid()
 		}
@@ -81,37 +83,9 @@ func byAddress(groups *clientip.Resolver) keyFunc {
 func byText(get func(*Request) (string, bool)) keyFunc {
 	return func(dst []byte, r *Request) ([]byte, bool) {
 		v, ok := get(r)
-		if !ok || v == "" {
+		if !ok {
 			return dst, false
 		}
-		return bounded(dst, v), true
+		return field.Bound(append(dst, v...), len(dst))
 	}
-}
-
-// maxValue is the length in bytes up to which a value is a key as it is.
-const maxValue = 1 << 10
-
-// bounded appends a value, cut to its first KiB and the SHA-256 of the whole if it
-// is longer, so that no line of a log makes a huge key.
-func bounded(dst []byte, v string) []byte {
-	if len(v) <= maxValue {
-		return append(dst, v...)
-	}
-	sum := sha256.Sum256([]byte(v))
-	return append(append(dst, v[:maxValue]...), sum[:]...)
-}
-
-// cookie finds the first cookie of a name in a Cookie header.
-func cookie(line, name string) (value string, ok bool) {
-	for part := range strings.SplitSeq(line, ";") {
-		key, value, _ := strings.Cut(strings.Trim(part, " \t"), "=")
-		if strings.Trim(key, " \t") != name {
-			continue
-		}
-		if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
-			value = value[1 : len(value)-1]
-		}
-		return value, true
-	}
-	return "", false
 }

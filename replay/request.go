@@ -2,10 +2,10 @@ package replay
 
 import (
 	"net/netip"
-	"strings"
 
 	"github.com/weirhq/weir/accesslog"
 	"github.com/weirhq/weir/clientip"
+	"github.com/weirhq/weir/internal/field"
 	"github.com/weirhq/weir/urlpath"
 )
 
@@ -34,22 +34,11 @@ func (r *Request) read(record *accesslog.Record, resolver *clientip.Resolver) (c
 		r.lines[0] = record.Header(resolver.Header())
 		r.Client = resolver.Resolve(record.Addr, r.lines[:])
 	}
-	r.Host = hostname(record.Host)
+	r.Host = field.Hostname(record.Host)
 	path, err := urlpath.Clean(record.Path)
 	if err != nil {
 		path = record.Path
 	}
 	r.Path = path
 	return err == nil
-}
-
-// hostname is a host without port, brackets and the dot of the DNS root, in lower
-// case: the names of one host.
-func hostname(host string) string {
-	if inside, ok := strings.CutPrefix(host, "["); ok {
-		host, _, _ = strings.Cut(inside, "]")
-	} else if i := strings.IndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i+1:], ':') < 0 {
-		host = host[:i]
-	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
 }

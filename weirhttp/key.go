@@ -1,11 +1,10 @@
 package weirhttp
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"net/http"
 
 	"github.com/weirhq/weir/clientip"
+	"github.com/weirhq/weir/internal/field"
 )
 
 // ByIP is the key of the client's address, an IPv6 client being its /64 unless the
@@ -46,7 +45,7 @@ func ByHeader(name string) KeyFunc {
 			return dst, false
 		}
 		at := len(dst)
-		return bounded(append(dst, lines[0]...), at)
+		return field.Bound(append(dst, lines[0]...), at)
 	}
 }
 
@@ -56,11 +55,11 @@ func ByHeader(name string) KeyFunc {
 func ByQuery(name string) KeyFunc {
 	return func(dst []byte, r *Request) ([]byte, bool) {
 		at := len(dst)
-		dst, ok := appendQuery(dst, r.URL.RawQuery, name)
+		dst, ok := field.AppendQuery(dst, r.URL.RawQuery, name)
 		if !ok {
 			return dst[:at], false
 		}
-		return bounded(dst, at)
+		return field.Bound(dst, at)
 	}
 }
 
@@ -68,30 +67,11 @@ func ByQuery(name string) KeyFunc {
 // empty one being a missing one. Long values are treated as in [ByHeader].
 func ByCookie(name string) KeyFunc {
 	return func(dst []byte, r *Request) ([]byte, bool) {
-		value, ok := cookie(r.Header["Cookie"], name)
+		value, ok := field.Cookie(r.Header["Cookie"], name)
 		if !ok {
 			return dst, false
 		}
 		at := len(dst)
-		return bounded(append(dst, value...), at)
+		return field.Bound(append(dst, value...), at)
 	}
-}
-
-// maxValue is the length in bytes up to which a value is a key as it is.
-const maxValue = 1 << 10
-
-// bounded makes a key of the value that dst holds from byte at on. What it cuts is
-// longer than any value that it leaves, so no client can write the cut form of
-// somebody else's value.
-func bounded(dst []byte, at int) ([]byte, bool) {
-	value := dst[at:]
-	if len(value) > maxValue {
-		value = bytes.TrimSpace(value)
-		if len(value) > maxValue {
-			sum := sha256.Sum256(value)
-			value = append(value[:maxValue], sum[:]...)
-		}
-		dst = append(dst[:at], value...)
-	}
-	return dst, len(value) > 0
 }

@@ -108,7 +108,7 @@ func (m *middleware) answer(w http.ResponseWriter, x *exchange, v verdict) {
 
 	f := Refusal{Status: v.status(), RetryAfter: v.wait(), Decision: &x.decision}
 	own := false
-	f.Message, f.Lang, own = v.message(field(x.Request.Header, "Accept-Language"))
+	f.Message, f.Lang, own = v.message(joined(x.Request.Header, "Accept-Language"))
 	if m.OnRefuse != nil {
 		if body := m.OnRefuse(h, &x.Request, f); body != nil {
 			send(w, x.Request.Request, f.Status, body)
@@ -132,13 +132,13 @@ func (m *middleware) builtIn(h http.Header, x *exchange, v *verdict, f Refusal, 
 	if lang != "" {
 		h.Set("Content-Language", lang)
 	} else {
-		lang = headers.Language(field(accept, "Accept-Language"), nil)
+		lang = headers.Language(joined(accept, "Accept-Language"), nil)
 	}
 	if own {
 		message = f.Message
 	}
 	h.Add("Vary", "Accept, Accept-Language")
-	if headers.WantsHTML(field(accept, "Accept")) {
+	if headers.WantsHTML(joined(accept, "Accept")) {
 		h.Set("Content-Type", headers.HTMLType)
 		h.Set("Content-Security-Policy", headers.PageCSP)
 		x.body = headers.AppendPage(x.body[:0], headers.Page{
@@ -216,8 +216,8 @@ func setDefault(h http.Header, name string, values ...string) {
 	}
 }
 
-// field is all lines of a list field as one.
-func field(h http.Header, name string) string {
+// joined is all lines of a list field as one.
+func joined(h http.Header, name string) string {
 	if lines := h[name]; len(lines) != 1 {
 		return strings.Join(lines, ",")
 	}

@@ -3,10 +3,10 @@ package weirhttp
 import (
 	"net/http"
 	"net/netip"
-	"strings"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/clientip"
+	"github.com/weirhq/weir/internal/field"
 	"github.com/weirhq/weir/urlpath"
 )
 
@@ -63,7 +63,7 @@ func NewRequest(hr *http.Request, resolver *clientip.Resolver) (*Request, error)
 func (r *Request) read(hr *http.Request, resolver *clientip.Resolver) error {
 	r.Request, r.groups = hr, resolver
 	r.Client = Identify(resolver, hr)
-	r.Hostname = hostname(hr.Host)
+	r.Hostname = field.Hostname(hr.Host)
 	escaped := hr.URL.EscapedPath()
 	path, err := urlpath.Clean(escaped)
 	if err != nil {
@@ -85,15 +85,4 @@ func Identify(resolver *clientip.Resolver, hr *http.Request) netip.Addr {
 func peers() *clientip.Resolver {
 	r, _ := clientip.New(clientip.Options{}) // the zero value is valid
 	return r
-}
-
-// hostname is a Host field without port, brackets and the dot of the DNS root, in
-// lower case: the names of one host.
-func hostname(host string) string {
-	if inside, ok := strings.CutPrefix(host, "["); ok {
-		host, _, _ = strings.Cut(inside, "]")
-	} else if i := strings.IndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i+1:], ':') < 0 {
-		host = host[:i]
-	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
 }

@@ -1,12 +1,12 @@
-package weirhttp
+package field
 
 import "strings"
 
-// appendQuery appends the first value of a parameter that url.ParseQuery would
+// AppendQuery appends the first value of a parameter that url.ParseQuery would
 // find, without making a map of all of them. Pairs that are malformed, or hold a
 // semicolon, are no parameters there and none here: otherwise a client could put
 // one in front that only the limit reads.
-func appendQuery(dst []byte, query, name string) ([]byte, bool) {
+func AppendQuery(dst []byte, query, name string) ([]byte, bool) {
 	at := len(dst)
 	for query != "" {
 		var pair string

@@ -1,11 +1,11 @@
-package weirhttp
+package field
 
 import "strings"
 
-// cookie returns the first cookie of a name that http.Request.Cookie would find,
+// Cookie returns the first cookie of a name that http.Request.Cookie would find,
 // without making a list of all of them. Cookies with bytes that have no place in a
 // value are none there and none here.
-func cookie(lines []string, name string) (value string, ok bool) {
+func Cookie(lines []string, name string) (value string, ok bool) {
 	for _, line := range lines {
 		for more := true; more; {
 			var part string
