@@ -57,7 +57,18 @@ type RouteAdvice struct {
 	Why string `json:"why"`
 }
 
-// ErrNoRequests: there is nothing in the log to learn from.
+// CheckKey says what is wrong with a partition key that rules for logs cannot have.
+func CheckKey(key rules.Key) error {
+	limit := rules.LimitOf(weir.PerMinute(1))
+	_, err := rules.Compile(&rules.Document{Rules: []rules.Rule{{Name: "key", Key: key, Limit: &limit}}}, Binding())
+	var problems rules.Problems
+	if errors.As(err, &problems) && len(problems) > 0 {
+		return fmt.Errorf("replay: %s", problems[0].Msg)
+	}
+	return err
+}
+
+// ErrNoRequests is returned for a log that has nothing to learn from.
 var ErrNoRequests = errors.New("replay: the log has no requests")
 
 // Advise proposes a limit for each route of a log. It reads the log several times,
@@ -140,6 +151,9 @@ func (o *AdviseOptions) complete() error {
 	}
 	if len(o.Key) == 0 {
 		o.Key = rules.Key{"ip"}
+	}
+	if err := CheckKey(o.Key); err != nil {
+		return err
 	}
 	switch {
 	case !(o.Share > 0 && o.Share <= 1):

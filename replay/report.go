@@ -180,8 +180,8 @@ func (r *run) rule(t *tally, o Options) RuleReport {
 }
 
 // peaks are the distributions in the order of windows.
-func (p *RuleReport) peaks() [len(windows)]Peaks {
-	return [...]Peaks{p.Second, p.Minute, p.Hour}
+func (r *RuleReport) peaks() [len(windows)]Peaks {
+	return [...]Peaks{r.Second, r.Minute, r.Hour}
 }
 
 // plain is a text as it is if it is printable on one line and has none of the odd

@@ -123,6 +123,12 @@ func cell(s string) string {
 // WriteText writes the report for people.
 func (p *Report) WriteText(w io.Writer, o TextOptions) error {
 	out := &printer{colour: o.Colour}
+	if p.Requests == 0 { // no times, no rules asked: only what was wrong with the lines
+		fmt.Fprintf(out, "no requests in %s lines\n", number(p.Lines))
+		p.writeNotes(out)
+		_, err := io.WriteString(w, out.String())
+		return err
+	}
 	fmt.Fprintf(out, "%s requests, %s\n", out.paint(bold, number(p.Requests)), span(p.From, p.To))
 	fmt.Fprintf(out, "%s allowed, %s refused", number(p.Allowed), out.paintIf(when(p.Refused > 0, red), number(p.Refused)))
 	if s := percent(p.Refused, p.Requests); s != "" {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +56,9 @@ proposal before you enforce it.`,
 				return &usageError{fmt.Errorf("--routes %d is not within 1 and 1000", o.Routes), c}
 			}
 			o.Share, o.Key = share/100, rules.Key(by)
+			if err := replay.CheckKey(o.Key); err != nil {
+				return &usageError{fmt.Errorf("--by %s: %w", strings.Join(by, ","), err), c}
+			}
 			in, err := l.logs(c, s, names)
 			if err != nil {
 				return err
