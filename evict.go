@@ -7,18 +7,22 @@ import "github.com/weirhq/weir/algo"
 // place shares the limit of an overflow partition.
 
 const (
+	// grace is how long in ticks an entry that equals a fresh one is kept while its
+	// table may grow: a busy key comes back soon, and finding it costs less than making
+	// it again.
+	grace = 1_000_000
 	// sweepEvery is the least time in ticks between two sweeps of a shard for want of
 	// room, so that a flood of new keys cannot make every call sweep.
 	sweepEvery = 10_000
 )
 
-// insert makes an entry. A table that is filling up forgets what equals a fresh
-// entry before it grows, and grows unless that made a quarter of it free: so an
+// insert makes an entry. A table that is filling up forgets what has equalled a
+// fresh entry for a while before it grows, and grows unless that made a quarter of it free: so an
 // entry is moved a constant number of times, and a store holds little more than
 // what matters without looking at it all the time.
 func (s *shard) insert(id identity, now int64) (e *slot, fresh bool) {
 	if s.table.full() {
-		s.sweep(now)
+		s.sweep(now - grace)
 		if s.table.n >= int(s.table.homes/2) {
 			s.table.grow(s.limit, s.lg)
 		}
@@ -39,6 +43,7 @@ func (s *shard) crowded(now int64) bool {
 		return false
 	}
 	if now >= s.earliest && now-s.swept >= sweepEvery {
+		s.swept = now
 		s.sweep(now)
 	}
 	return s.table.n+s.promised >= room
@@ -61,13 +66,14 @@ func (s *shard) overflow(p *Policy) identity {
 	return identity{hi: hi, lo: p.salt[0]}
 }
 
-// sweep forgets all that equals a fresh entry, and lets go of an empty table.
-func (s *shard) sweep(now int64) (freed int) {
+// sweep forgets all that equalled a fresh entry at an instant, and lets go of an
+// empty table.
+func (s *shard) sweep(at int64) (freed int) {
 	n := s.table.n
-	s.swept, s.earliest = now, algo.Max
+	s.earliest = algo.Max
 	s.table.retain(func(e *slot) bool {
 		expires := e.expires()
-		if expires > now {
+		if expires > at {
 			s.earliest = min(s.earliest, expires)
 			return true
 		}

@@ -104,8 +104,12 @@ func roundUp(s State) int64 {
 
 // ticks is how long it takes to forgive units + parts/Unit, rounded up.
 func ticks(p *Params, units, parts int64) int64 {
-	if p.Drain == 1 && units < 1<<20 && p.Unit < 1<<32 {
-		return units*p.Unit + parts // the common rates (5/m, 10/h) need no division
+	if units < 1<<20 && p.Unit < 1<<40 { // the sum fits a word: one division, or none
+		n := units*p.Unit + parts
+		if p.Drain == 1 {
+			return n
+		}
+		return int64(divide(uint64(n+p.Drain-1), uint64(p.Drain)))
 	}
 	q, r := scale(units, p.Unit, p.Drain)
 	q += (r + parts + p.Drain - 1) / p.Drain
