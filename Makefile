@@ -36,7 +36,7 @@ scripts: ## run the behaviour scripts of testdata/decisions and show each
 	$(GO) test -v -run Scripts . ./weirtest/...
 
 fuzz: ## fuzz every parser and the arithmetic for FUZZTIME each (default 30s)
-	@set -e; for m in . weiryaml; do for f in $$(cd $$m && grep -rlE '^func Fuzz' --include='*_test.go' .); do \
+	@set -e; for m in . weiryaml server; do for f in $$(cd $$m && grep -rlE '^func Fuzz' --include='*_test.go' .); do \
 	  for t in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$m/$$f); do \
 	    echo "== $$m $$f $$t"; (cd $$m && $(GO) test -run '^$$' -fuzz "^$$t\$$" -fuzztime $${FUZZTIME:-30s} -fuzzminimizetime 10x ./$$(dirname $$f)); \
 	  done; done; done

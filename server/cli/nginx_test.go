@@ -7,18 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weirhq/weir/replay"
 	"github.com/weirhq/weir/server/cli"
@@ -109,45 +113,67 @@ var agents = []string{
 	"\xff\xfe not UTF-8", "half \xe4\xbd", "-x", "x - -", `{"status":200}`, "a}b", "[1/Jan/2026:00:00:00 +0000]", "%22%0a", "null", "0", "",
 }
 
-// targets are request targets that nginx answers.
-var targets = []string{
-	"/", "/login", "/login?user=a&next=%2Fhome", "/a%20b", "//login", "/./login", "/x/../login", "/%6Cogin", "/login;v=1", "/caf%C3%A9",
-	"/caf\u00e9", "/\xff", `/say"hello"`, `/a\b`, `/"`, "/a'b", "/{json}", "/[1/Jan/2026]", "/a?q=\"x\"", `/a?\`, "/a%2fb", "/HTTP/1.1", "/-", "/a?b?c", "/a#b",
+// garbage is what is no HTTP.
+var garbage = []string{
+	"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n", "garbage\r\n\r\n", "\x00\x00\x00\r\n", "SSH-2.0-OpenSSH_9.6\r\n", `{"json":"rpc"}` + "\r\n",
+	`" 200 0 "-" "-` + "\r\n", "\x03\x00\x00/*\xe0\x00\x00\x00\x00\x00Cookie: mstshash=Administr\r\n",
+}
+
+// targets are request targets that nginx answers, and the paths that rules see.
+var targets = [][2]string{
+	{"/", "/"}, {"/login", "/login"}, {"/login?user=a&next=%2Fhome", "/login"}, {"/a%20b", "/a b"}, {"//login", "/login"}, {"/./login", "/login"},
+	{"/x/../login", "/login"}, {"/%6Cogin", "/login"}, {"/login;v=1", "/login;v=1"}, {"/caf%C3%A9", "/café"}, {"/café", "/café"}, {"/\xff", `"/\xff"`},
+	{`/say"hello"`, `/say"hello"`}, {`/a\b`, `/a\b`}, {`/"`, `/"`}, {"/a'b", "/a'b"}, {"/{json}", "/{json}"}, {"/[1/Jan/2026]", "/[1/Jan/2026]"},
+	{`/a?q="x"`, "/a"}, {`/a?\`, "/a"}, {"/a%2fb", "/a%2Fb"}, {"/HTTP/1.1", "/HTTP/1.1"}, {"/-", "/-"}, {"/a?b?c", "/a"}, {"/a#b", "/a#b"},
+}
+
+// twoMeanings are the paths among those for which a gateway answers 400.
+var twoMeanings = []string{`/a\b`, "/a%2fb"}
+
+// shown is a key as a report shows it.
+func shown(key string) string {
+	if quoted := strconv.Quote(key); strings.IndexFunc(key, func(c rune) bool { return !unicode.IsPrint(c) }) >= 0 || !utf8.ValidString(key) {
+		return quoted
+	}
+	return key
 }
 
 // TestNginxLogsSayWhatWasSent: nginx writes about one traffic in two formats, and
-// a replay of either counts exactly what was sent, by path and by user agent.
+// a replay of either counts exactly what was sent, by user agent, path and method.
 func TestNginxLogsSayWhatWasSent(t *testing.T) {
 	dir := t.TempDir()
 	address, stop := loggingNginx(t, dir)
 
-	const quota = 20 // for each user agent and method
-	type use struct{ agent, method string }
-	sent, sentTo := make(map[use]int64), make(map[string]int64)
+	const quota = 20
+	byAgent, byPath, byMethod := make(map[string]int64), make(map[string]int64), make(map[string]int64)
+	var requests, refused, unclear int64
 	for i, agent := range agents {
-		for j := range 10 {
-			method, target := "GET", targets[(i+j)%len(targets)]
+		name := shown(agent)
+		if agent == "" {
+			name = "no key: 127.0.0.1"
+		}
+		n := 10
+		if i%12 == 1 {
+			n += quota // beyond the quota, for some
+		}
+		for j := range n {
+			target, method := targets[(i+j)%len(targets)], "GET"
 			if j == 9 {
 				method = "POST"
 			}
-			n := 1
-			if i == 1 && j < 9 {
-				n = 5 // more than the quota
+			request := method + " " + target[0] + " HTTP/1.1\r\nHost: h\r\nConnection: close\r\nUser-Agent: " + agent + "\r\n\r\n"
+			if got := sendRaw(t, address, request); got != 204 {
+				t.Fatalf("%q: %d", request, got)
 			}
-			for range n {
-				request := method + " " + target + " HTTP/1.1\r\nHost: h\r\nConnection: close\r\nUser-Agent: " + agent + "\r\n\r\n"
-				if got := sendRaw(t, address, request); got != 204 {
-					t.Fatalf("%q: %d", request, got)
-				}
-				sent[use{agent, method}]++
-				path, _, _ := strings.Cut(target, "?")
-				sentTo[path]++
+			requests++
+			byAgent[name]++
+			byPath[target[1]]++
+			byMethod[method]++
+			if slices.Contains(twoMeanings, target[0]) {
+				unclear++
 			}
 		}
-	}
-	garbage := []string{
-		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n", "garbage\r\n\r\n", "\x00\x00\x00\r\n", "SSH-2.0-OpenSSH_9.6\r\n", `{"json":"rpc"}` + "\r\n",
-		`" 200 0 "-" "-` + "\r\n", "\x03\x00\x00/*\xe0\x00\x00\x00\x00\x00Cookie: mstshash=Administr\r\n",
+		refused += max(0, int64(n-quota))
 	}
 	for _, g := range garbage {
 		sendRaw(t, address, g)
@@ -156,35 +182,46 @@ func TestNginxLogsSayWhatWasSent(t *testing.T) {
 
 	rules := filepath.Join(dir, "rules.yaml")
 	must(t, os.WriteFile(rules, []byte(`rules:
-  - {name: agents, key: ["header:User-Agent", method], limit: 20/24h}
-  - {name: paths, key: path, limit: unlimited}
-  - {name: logins, match: /login, key: ip, limit: 1000/24h}
+  - {name: agents, key: "header:User-Agent", limit: `+fmt.Sprint(quota)+`/24h}
+  - {name: paths, key: path, limit: 1000000/24h}
+  - {name: methods, key: method, limit: 1000000/24h}
 `), 0o644))
-	var requests, refused int64
-	for _, n := range sent {
-		requests += n
-		refused += max(0, n-quota)
-	}
 	var reports []*replay.Report
 	for _, log := range []string{"combined.log", "nginx.jsonl"} {
 		var out, errs bytes.Buffer
-		args := []string{"replay", "--rules", rules, "--format", "json", "--top", "1000", "--quiet", filepath.Join(dir, log)}
+		args := []string{"replay", "--rules", rules, "--format", "json", "--top", "1000", filepath.Join(dir, log)}
 		if code := cli.Run(t.Context(), args, cli.Streams{Out: &out, Err: &errs}); code != 0 {
 			t.Fatalf("%s: exit code %d: %s", log, code, &errs)
 		}
 		r := new(replay.Report)
 		must(t, json.Unmarshal(out.Bytes(), r))
 		reports = append(reports, r)
-		fmt.Println(out.String())
-		_ = strconv.Quote
-		if want := map[string]int64{"not an HTTP request": int64(len(garbage))}; !reflect.DeepEqual(r.SkippedBy, want) {
-			t.Errorf("%s: skipped %v, want %v; %v", log, r.SkippedBy, want, r.Examples)
+		// What is no HTTP is all that was skipped.
+		if want := map[string]int64{"not an HTTP request": int64(len(garbage))}; !maps.Equal(r.SkippedBy, want) || r.Skipped != int64(len(garbage)) {
+			t.Errorf("%s: skipped %d, %v, want %v; %v", log, r.Skipped, r.SkippedBy, want, r.Examples)
 		}
-		if r.Requests != requests || r.Refused != refused {
-			t.Errorf("%s: %d requests, %d refused; sent were %d, with %d beyond the quota", log, r.Requests, r.Refused, requests, refused)
+		if r.Requests != requests || r.Refused != refused || r.BadPaths != unclear {
+			t.Errorf("%s: %d requests, %d refused, %d of an unclear path; sent were %d, with %d beyond the quota and %d unclear",
+				log, r.Requests, r.Refused, r.BadPaths, requests, refused, unclear)
+		}
+		for i, sent := range []map[string]int64{byAgent, byPath, byMethod} {
+			counted := make(map[string]int64)
+			for _, k := range r.Rules[i].Top {
+				counted[k.Key] = k.Asked
+			}
+			for key := range counted {
+				if counted[key] != sent[key] {
+					t.Errorf("%s: %s: %q counted %d times, sent %d", log, r.Rules[i].Name, key, counted[key], sent[key])
+				}
+			}
+			for key := range sent {
+				if counted[key] == 0 {
+					t.Errorf("%s: %s: %q not counted, sent %d times", log, r.Rules[i].Name, key, sent[key])
+				}
+			}
 		}
 	}
 	if !reflect.DeepEqual(reports[0], reports[1]) {
-		t.Errorf("the logs disagree")
+		t.Errorf("the logs disagree:\n%+v\n%+v", reports[0], reports[1])
 	}
 }
