@@ -32,16 +32,17 @@ const (
 	LiveQuota = 1000
 )
 
-// A Taker takes one unit for a key and says whether it was allowed. It is called
-// from many goroutines.
+// A Taker takes one unit for a key and says whether it was allowed. It belongs to
+// one goroutine.
 type Taker func(key string) bool
 
 // A Contender is one way to limit. Open makes it empty, with room for keys of
-// which each may take quota units an hour.
+// which each may take quota units an hour, and returns what makes a Taker for each
+// goroutine.
 type Contender struct {
 	Name string
 	Weir bool
-	Open func(keys int, quota int64) (Taker, func())
+	Open func(keys int, quota int64) (func() Taker, func())
 }
 
 // Contenders are all of them, Weir's last.
@@ -49,46 +50,46 @@ func Contenders() []Contender {
 	nothing := func() {}
 	newRate := func(quota int64) *rate.Limiter { return rate.NewLimiter(rate.Limit(quota)/3600, int(quota)) }
 	return []Contender{
-		{Name: "x/time/rate in sync.Map", Open: func(_ int, quota int64) (Taker, func()) {
+		{Name: "x/time/rate in sync.Map", Open: func(_ int, quota int64) (func() Taker, func()) {
 			var m sync.Map
-			return func(key string) bool {
+			return shared(func(key string) bool {
 				l, ok := m.Load(key)
 				if !ok {
 					l, _ = m.LoadOrStore(key, newRate(quota))
 				}
 				return l.(*rate.Limiter).Allow()
-			}, nothing
+			}), nothing
 		}},
-		{Name: "x/time/rate in otter", Open: func(keys int, quota int64) (Taker, func()) {
+		{Name: "x/time/rate in otter", Open: func(keys int, quota int64) (func() Taker, func()) {
 			c := otter.Must(&otter.Options[string, *rate.Limiter]{MaximumSize: 2 * keys})
-			return func(key string) bool {
+			return shared(func(key string) bool {
 				l, ok := c.GetIfPresent(key)
 				if !ok {
 					l, _ = c.SetIfAbsent(key, newRate(quota))
 				}
 				return l.Allow()
-			}, func() { c.StopAllGoroutines() }
+			}), func() { c.StopAllGoroutines() }
 		}},
-		{Name: "sethvargo/go-limiter", Open: func(_ int, quota int64) (Taker, func()) {
+		{Name: "sethvargo/go-limiter", Open: func(_ int, quota int64) (func() Taker, func()) {
 			s, err := sethvargo.New(&sethvargo.Config{Tokens: uint64(quota), Interval: time.Hour})
 			if err != nil {
 				panic(err)
 			}
 			ctx := context.Background()
-			return func(key string) bool {
+			return shared(func(key string) bool {
 				_, _, _, ok, _ := s.Take(ctx, key)
 				return ok
-			}, func() { _ = s.Close(ctx) }
+			}), func() { _ = s.Close(ctx) }
 		}},
-		{Name: "ulule/limiter", Open: func(_ int, quota int64) (Taker, func()) {
+		{Name: "ulule/limiter", Open: func(_ int, quota int64) (func() Taker, func()) {
 			l := limiter.New(ulule.NewStore(), limiter.Rate{Period: time.Hour, Limit: quota})
 			ctx := context.Background()
-			return func(key string) bool {
+			return shared(func(key string) bool {
 				c, err := l.Get(ctx, key)
 				return err == nil && !c.Reached
-			}, nothing
+			}), nothing
 		}},
-		{Name: "throttled", Open: func(_ int, quota int64) (Taker, func()) {
+		{Name: "throttled", Open: func(_ int, quota int64) (func() Taker, func()) {
 			s, err := memstore.NewCtx(0)
 			if err != nil {
 				panic(err)
@@ -98,15 +99,15 @@ func Contenders() []Contender {
 				panic(err)
 			}
 			ctx := context.Background()
-			return func(key string) bool {
+			return shared(func(key string) bool {
 				limited, _, err := l.RateLimitCtx(ctx, key, 1)
 				return err == nil && !limited
-			}, nothing
+			}), nothing
 		}},
-		{Name: "go-chi/httprate counter", Open: func(_ int, quota int64) (Taker, func()) {
+		{Name: "go-chi/httprate counter", Open: func(_ int, quota int64) (func() Taker, func()) {
 			l := httprate.NewRateLimiter(int(quota), time.Hour)
 			c := l.Counter()
-			return func(key string) bool {
+			return shared(func(key string) bool {
 				now := time.Now().UTC()
 				window := now.Truncate(time.Hour)
 				curr, prev, err := c.Get(key, window, window.Add(-time.Hour))
@@ -114,28 +115,24 @@ func Contenders() []Contender {
 					return false
 				}
 				return c.Increment(key, window) == nil
-			}, nothing
+			}), nothing
 		}},
-		{Name: "weir Memory.Take", Weir: true, Open: func(keys int, quota int64) (Taker, func()) {
+		{Name: "weir Memory.Take", Weir: true, Open: func(keys int, quota int64) (func() Taker, func()) {
 			m := weir.NewMemory(weir.MemoryOptions{MaxKeys: room(keys)})
 			p, err := weir.NewPolicy("rule", weir.PerHour(quota))
 			if err != nil {
 				panic(err)
 			}
 			ctx := context.Background()
-			type scratch struct {
-				asks [1]weir.Ask
-				out  [1]weir.Verdict
-				key  []byte
-			}
-			pool := sync.Pool{New: func() any { return new(scratch) }}
-			return func(key string) bool {
-				s := pool.Get().(*scratch)
-				s.key = append(s.key[:0], key...)
-				s.asks[0] = weir.Ask{Policy: p, Key: s.key, Cost: 1}
-				ok, _ := m.Take(ctx, s.asks[:], s.out[:])
-				pool.Put(s)
-				return ok
+			return func() Taker {
+				asks, out, buf := make([]weir.Ask, 1), make([]weir.Verdict, 1), make([]byte, 0, 64)
+				asks[0] = weir.Ask{Policy: p, Cost: 1}
+				return func(key string) bool {
+					buf = append(buf[:0], key...)
+					asks[0].Key = buf
+					ok, _ := m.Take(ctx, asks, out)
+					return ok
+				}
 			}, nothing
 		}},
 		limiterOf("weir Limiter, 1 rule", 1),
@@ -143,8 +140,11 @@ func Contenders() []Contender {
 	}
 }
 
+// shared is a Taker that all goroutines may share.
+func shared(t Taker) func() Taker { return func() Taker { return t } }
+
 func limiterOf(name string, rules int) Contender {
-	return Contender{Name: name, Weir: true, Open: func(keys int, quota int64) (Taker, func()) {
+	return Contender{Name: name, Weir: true, Open: func(keys int, quota int64) (func() Taker, func()) {
 		var rs weir.Ruleset[string]
 		for i := range rules {
 			rs.Rules = append(rs.Rules, weir.Rule[string]{
@@ -158,10 +158,10 @@ func limiterOf(name string, rules int) Contender {
 			panic(err)
 		}
 		ctx := context.Background()
-		return func(key string) bool {
+		return shared(func(key string) bool {
 			d, err := l.Take(ctx, key)
 			return err == nil && d.Allowed
-		}, func() {}
+		}), func() {}
 	}}
 }
 

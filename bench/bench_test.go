@@ -14,11 +14,11 @@ func BenchmarkTake(b *testing.B) {
 			stream := s.Stream()
 			for _, c := range bench.Contenders() {
 				b.Run(c.Name, func(b *testing.B) {
-					take, closeIt := c.Open(s.Keys, s.Quota)
+					maker, closeIt := c.Open(s.Keys, s.Quota)
 					defer closeIt()
-					bench.Fill(take, s.Keys)
-					b.Run("seq", func(b *testing.B) { bench.Sequential(b, take, stream) })
-					b.Run("par", func(b *testing.B) { bench.Parallel(b, take, stream) })
+					bench.Fill(maker(), s.Keys)
+					b.Run("seq", func(b *testing.B) { bench.Sequential(b, maker, stream) })
+					b.Run("par", func(b *testing.B) { bench.Parallel(b, maker, stream) })
 				})
 			}
 		})
@@ -29,7 +29,8 @@ func BenchmarkTake(b *testing.B) {
 func TestContendersLimit(t *testing.T) {
 	const quota = 1000
 	for _, c := range bench.Contenders() {
-		take, closeIt := c.Open(10, quota)
+		maker, closeIt := c.Open(10, quota)
+		take := maker()
 		allowed := 0
 		for range 2 * quota {
 			if take("key") {

@@ -15,7 +15,8 @@ func Fill(take Taker, keys int) {
 }
 
 // Sequential is the loop of one goroutine.
-func Sequential(b *testing.B, take Taker, stream []string) {
+func Sequential(b *testing.B, maker func() Taker, stream []string) {
+	take := maker()
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
@@ -25,9 +26,10 @@ func Sequential(b *testing.B, take Taker, stream []string) {
 }
 
 // Parallel is the loop of one goroutine per processor; each starts elsewhere.
-func Parallel(b *testing.B, take Taker, stream []string) {
+func Parallel(b *testing.B, maker func() Taker, stream []string) {
 	var starts atomic.Int64
 	b.RunParallel(func(pb *testing.PB) {
+		take := maker()
 		i := int(starts.Add(1)) * (len(stream) / 7)
 		for pb.Next() {
 			take(stream[i&(len(stream)-1)])
@@ -47,11 +49,11 @@ type Memory struct {
 func Weigh(c Contender, keys int) Memory {
 	before := heap()
 	empty := collect()
-	take, closeIt := c.Open(keys, LiveQuota/10)
+	maker, closeIt := c.Open(keys, LiveQuota/10)
 	defer closeIt()
-	Fill(take, keys)
+	Fill(maker(), keys)
 	m := Memory{BytesPerKey: float64(heap()-before) / float64(keys), GC: collect(), EmptyGC: empty}
-	runtime.KeepAlive(take)
+	runtime.KeepAlive(maker)
 	return m
 }
 

@@ -47,10 +47,10 @@ func speed(runs int) {
 		columns := [2][]cell{make([]cell, len(contenders)), make([]cell, len(contenders))}
 		for range runs { // interleaved, so that a slow minute of the machine hits all alike
 			for i, c := range contenders {
-				take, closeIt := c.Open(s.Keys, s.Quota)
-				bench.Fill(take, s.Keys)
-				for col, loop := range []func(*testing.B, bench.Taker, []string){bench.Sequential, bench.Parallel} {
-					r := testing.Benchmark(func(b *testing.B) { loop(b, take, stream) })
+				maker, closeIt := c.Open(s.Keys, s.Quota)
+				bench.Fill(maker(), s.Keys)
+				for col, loop := range []func(*testing.B, func() bench.Taker, []string){bench.Sequential, bench.Parallel} {
+					r := testing.Benchmark(func(b *testing.B) { loop(b, maker, stream) })
 					columns[col][i].ns = append(columns[col][i].ns, float64(r.T.Nanoseconds())/float64(r.N))
 					columns[col][i].allocs = r.AllocsPerOp()
 				}
