@@ -49,6 +49,8 @@ const (
 	flagShadow
 	flagMissing
 	flagLocal
+	flagCharged
+	flagSpilled
 )
 
 // keeper gives access to the keys of a decision while its frame lives.

@@ -73,6 +73,9 @@ func (s *shard) sweep(at int64) (freed int) {
 	s.earliest = algo.Max
 	s.table.retain(func(e *slot) bool {
 		expires := e.expires()
+		if int64(e.at&low52) <= s.heldFrom {
+			expires = max(expires, s.heldUntil)
+		}
 		if expires > at {
 			s.earliest = min(s.earliest, expires)
 			return true

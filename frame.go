@@ -77,6 +77,10 @@ func (f *frame) conclude(d *Decision, allowed bool, do verb) {
 			lim.flags |= flagOK
 			if do != peek && (a.Shadow || allowed) {
 				lim.cost, lim.charged = a.Cost, v.At+v.Wait
+				lim.flags |= flagCharged
+				if v.Spilled {
+					lim.flags |= flagSpilled
+				}
 			}
 			if allowed && !a.Shadow {
 				d.Wait = max(d.Wait, duration(v.Wait))

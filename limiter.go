@@ -55,8 +55,11 @@ func New[R any](s Store, rs Ruleset[R], o Options[R]) (*Limiter[R], error) {
 
 // compiled is a Ruleset whose limits are exact numbers.
 type compiled[R any] struct {
+	owner   *Limiter[R]
 	version string
 	rules   []compiledRule[R]
+	byID    map[string]*Policy
+	longer  int64 // how long use may matter under numbers that changed
 	sel     func(dst []int, r R) []int
 }
 
@@ -76,8 +79,32 @@ func (l *Limiter[R]) Swap(rs Ruleset[R]) error {
 	if err != nil {
 		return err
 	}
+	l.hold(c) // before the new rules ask, and after the last of the old ones have charged
 	l.rules.Store(c)
+	l.hold(c)
 	return nil
+}
+
+// hold keeps the stores from forgetting what matters under other numbers for longer
+// than it did under those it was charged by.
+func (l *Limiter[R]) hold(c *compiled[R]) {
+	old := l.rules.Load()
+	if old == nil {
+		return
+	}
+	if old != c {
+		c.longer = 0
+		for id, p := range c.byID {
+			if o := old.byID[id]; o != nil && o.params != p.params {
+				c.longer = max(c.longer, p.horizon())
+			}
+		}
+	}
+	for _, s := range []Store{l.store, l.local} {
+		if h, ok := s.(Holder); ok && c.longer > 0 {
+			h.Hold(c.longer)
+		}
+	}
 }
 
 // Version is that of the Ruleset in force.
@@ -93,7 +120,8 @@ func (l *Limiter[R]) Policies() []*Policy {
 }
 
 func (l *Limiter[R]) compile(rs Ruleset[R]) (*compiled[R], error) {
-	c := &compiled[R]{version: rs.Version, sel: rs.Select, rules: make([]compiledRule[R], len(rs.Rules))}
+	c := &compiled[R]{version: rs.Version, sel: rs.Select, rules: make([]compiledRule[R], len(rs.Rules)),
+		owner: l, byID: make(map[string]*Policy)}
 	supporter, _ := l.store.(Supporter)
 	var errs []error
 	seen := make(map[string]int, len(rs.Rules))
@@ -135,7 +163,9 @@ func (l *Limiter[R]) compile(rs Ruleset[R]) (*compiled[R], error) {
 				}
 			}
 			cr.policies = append(cr.policies, p)
-			cr.missing = append(cr.missing, p.without())
+			missing := p.without()
+			cr.missing = append(cr.missing, missing)
+			c.byID[p.id], c.byID[missing.id] = p, missing
 		}
 		c.rules[i] = cr
 	}

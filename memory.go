@@ -110,6 +110,17 @@ func (m *Memory) Sweep() int {
 	return freed
 }
 
+// Hold implements [Holder].
+func (m *Memory) Hold(ticks int64) {
+	now := m.now()
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		s.heldFrom, s.heldUntil = now, max(s.heldUntil, min(now+ticks, algo.Max))
+		s.mu.Unlock()
+	}
+}
+
 // Supports implements [Supporter]: Memory runs every algorithm.
 func (m *Memory) Supports(p *Policy) error {
 	if p.params.Kind == 0 || p.params.Kind > algo.WarmUp {

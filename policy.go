@@ -103,6 +103,19 @@ func (p *Policy) adjust(s algo.State, now, at, delta int64) algo.State {
 	return algo.Adjust(&p.params, s, now, at, delta)
 }
 
+// horizon is for how many ticks use can matter, overdrafts by Settle aside.
+func (p *Policy) horizon() int64 {
+	switch q := &p.params; q.Kind {
+	case algo.Bucket, algo.Queue:
+		_, v := algo.Decide(q, algo.State{}, 0, q.Cap, algo.Max)
+		return v.Reset
+	case algo.WarmUp:
+		return q.Window + 2*q.Step
+	default:
+		return 2 * q.Window
+	}
+}
+
 // ID is the identity of the policy's states in a store: rule, number of the
 // limit, algorithm. It is the same on every node and after every reload that
 // changes only numbers.

@@ -26,9 +26,10 @@ func (l *Limiter[R]) Settle(ctx context.Context, r R, d *Decision, unit string, 
 // names, in the store that charged it.
 func (l *Limiter[R]) adjust(ctx context.Context, r R, d *Decision, want func(*limited) (int64, bool)) error {
 	set, ok := d.set.(*compiled[R])
-	if !ok {
+	if !ok || set.owner != l {
 		return nil // a zero Decision, or one of another limiter: it charged nothing here
 	}
+	inForce := l.rules.Load()
 	f := l.frames.Get().(*frame)
 	defer func() {
 		f.release()
@@ -42,7 +43,7 @@ func (l *Limiter[R]) adjust(ctx context.Context, r R, d *Decision, want func(*li
 		for i := range d.count {
 			lim := d.at(i)
 			cost, wanted := want(lim)
-			if !wanted || lim.flags&flagLocal != charger.flag || lim.charged == 0 || cost == lim.cost {
+			if !wanted || lim.flags&flagLocal != charger.flag || lim.flags&flagCharged == 0 || cost == lim.cost {
 				continue
 			}
 			from := len(f.keys)
@@ -51,7 +52,8 @@ func (l *Limiter[R]) adjust(ctx context.Context, r R, d *Decision, want func(*li
 				continue // r is not the request that was charged
 			}
 			f.keys = key
-			f.asks = append(f.asks, Ask{Policy: lim.policy, Key: key[from:len(key):len(key)], Cost: cost - lim.cost, At: lim.charged})
+			f.asks = append(f.asks, Ask{Policy: inForce.counting(lim.policy), Key: key[from:len(key):len(key)],
+				Cost: cost - lim.cost, At: lim.charged, Spilled: lim.flags&flagSpilled != 0})
 			f.refs = append(f.refs, i)
 		}
 		if len(f.asks) == 0 {
@@ -76,4 +78,14 @@ func (rule *compiledRule[R]) chargedKey(dst []byte, r R, lim *limited) (key []by
 		return rule.Key(dst, r)
 	}
 	return dst, true
+}
+
+// counting is the policy that counts on in the state of p. Under the numbers of p
+// itself, which a reload may have replaced, the state would be aged by another
+// window than its own.
+func (c *compiled[R]) counting(p *Policy) *Policy {
+	if now := c.byID[p.id]; now != nil {
+		return now
+	}
+	return p
 }

@@ -20,7 +20,10 @@ type shard struct {
 	swept    int64
 	logs     [][]algo.Entry // of SlidingLog entries, by their handle
 	unused   []int64        // handles
-	_        [40]byte
+	// Entries last charged by heldFrom are kept until heldUntil: a reload has slowed
+	// their limit down since their expiry was computed.
+	heldFrom, heldUntil int64
+	_                   [24]byte
 }
 
 // pending is one ask under decision.
@@ -29,6 +32,7 @@ type pending struct {
 	id    identity
 	at    int  // the entry's place in the table, -1 if it has none
 	full  bool // there is no place, not even in an overflow partition
+	spilt bool // id is that of an overflow partition
 	state algo.State
 	next  algo.State // what state becomes if the ask is charged
 	log   []algo.Entry
@@ -40,7 +44,7 @@ func (s *shard) open(w *pending, m *Memory, id identity, a *Ask, now int64) {
 	at := s.table.find(id)
 	if at < 0 && a.Cost > 0 && s.crowded(now) {
 		m.spills.Add(1)
-		id = s.overflow(a.Policy)
+		w.spilt, id = true, s.overflow(a.Policy)
 		if at = s.table.find(id); at < 0 && s.table.n+s.promised >= s.limit {
 			m.full.Add(1)
 			w.full = true
@@ -74,6 +78,7 @@ func (w *pending) judge(a *Ask, now int64, v *Verdict) {
 		w.next, answer = a.Policy.decide(w.state, now, a.Cost, a.Slack)
 	}
 	v.set(answer, max(now, w.next.At))
+	v.Spilled = w.spilt
 }
 
 // charge writes an ask that judge has allowed.
@@ -87,6 +92,9 @@ func (w *pending) charge(a *Ask, v *Verdict, now int64) {
 
 // adjust corrects an entry. One that is gone has nothing to give back.
 func (s *shard) adjust(m *Memory, id identity, a *Ask, now int64) {
+	if a.Spilled {
+		id = s.overflow(a.Policy)
+	}
 	var w pending
 	s.open(&w, m, id, a, now)
 	s.promised = 0

@@ -18,6 +18,8 @@ type Ask struct {
 	// At is, in Adjust, the instant of the charge that is corrected: the At plus the
 	// Wait of its verdict.
 	At int64
+	// Spilled is, in Adjust, that of the charge's verdict.
+	Spilled bool
 	// Shadow asks are judged alone and refuse nothing.
 	Shadow bool
 }
@@ -36,6 +38,9 @@ type Verdict struct {
 	Reset int64
 	// Remaining is the units left.
 	Remaining int64
+	// Spilled is set by a store that had no place for the key and charged a partition
+	// that others share.
+	Spilled bool
 }
 
 // set writes the arithmetic's answer.
@@ -70,6 +75,11 @@ type Store interface {
 	// Reset forgets the keys of the asks.
 	Reset(ctx context.Context, asks []Ask) error
 }
+
+// A Holder is a store that forgets by itself what matters no more. Hold makes it
+// keep all that it holds now for so many ticks at least: a reload has slowed a limit
+// down, and what was used under the old numbers matters for longer.
+type Holder interface{ Hold(ticks int64) }
 
 // A Supporter is a store that does not run every algorithm. Rules with a policy
 // it cannot run are refused when they load.

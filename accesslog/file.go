@@ -33,6 +33,8 @@ type file struct {
 	line   int64 // number of the last line read
 	order  *order
 	newest int64   // time of the last line read
+	idle   int     // bytes of lines without a record since the last one: they share its chunk
+	failed error   // what ended the file, once all before it was taken
 	slot   int32   // of the next record, in the pool
 	head   *Record // the next record, once there is one
 	whole  bool    // all was read
@@ -132,7 +134,7 @@ func (f *file) advance(opts Options, p *pool, stats *Stats) error {
 		}
 		if f.whole {
 			f.head = nil
-			return nil
+			return f.failed
 		}
 		text, fits, err := f.lines.next()
 		if err == io.EOF {
@@ -140,7 +142,8 @@ func (f *file) advance(opts Options, p *pool, stats *Stats) error {
 			continue
 		}
 		if err != nil {
-			return f.wrap(err)
+			f.whole, f.failed = true, f.wrap(err)
+			continue
 		}
 		f.line++
 		stats.Lines++
@@ -150,6 +153,7 @@ func (f *file) advance(opts Options, p *pool, stats *Stats) error {
 
 // read takes one line in.
 func (f *file) read(text string, fits bool, opts Options, p *pool, stats *Stats) {
+	f.idle = min(f.idle+len(text)+1, maxWaitingBytes)
 	text = clean(text, f.line == 1)
 	if !fits {
 		stats.skip(f.name, f.line, TooLong, text)
@@ -174,7 +178,8 @@ func (f *file) read(text string, fits bool, opts Options, p *pool, stats *Stats)
 	}
 	f.newest = r.At
 	r.File, r.Line = f.name, f.line
-	f.order.add(slot, len(text))
+	f.order.add(slot, f.idle)
+	f.idle = 0
 }
 
 // clean cuts off what is no text: a byte order mark, the zeros that a server

@@ -165,5 +165,6 @@ func limiterOf(name string, rules int) Contender {
 	}}
 }
 
-// room is the MaxKeys that holds keys without an overflow: shards fill unevenly.
-func room(keys int) int { return keys + keys/14 + 1000 }
+// room is the MaxKeys that holds keys without an overflow, since shards fill
+// unevenly; the default if that is enough.
+func room(keys int) int { return max(keys+keys/14, weir.DefaultMaxKeys) }
