@@ -501,3 +501,32 @@ func TestTextOutlivesTheRecord(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatWasReadBeforeAnErrorIsDelivered: a damaged end of a file takes nothing away
+// from its beginning, though records wait for their turn.
+func TestWhatWasReadBeforeAnErrorIsDelivered(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	for i := range 1000 {
+		fmt.Fprintf(z, "192.0.2.1 - - [01/Mar/2026:12:00:%02d +0000] \"GET /%d HTTP/1.1\" 200 1 \"-\" \"-\"\n", i%60, i)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"trailing.bin": packed.String() + "rubbish",
+		"cut.bin":      packed.String()[:packed.Len()-6],
+	} {
+		r := open(t, []string{write(t, name, text)}, nil, accesslog.Options{})
+		records := 0
+		var err error
+		for err == nil {
+			if _, err = r.Next(); err == nil {
+				records++
+			}
+		}
+		if records != 1000 || err == io.EOF || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %d records, then %v", name, records, err)
+		}
+	}
+}

@@ -56,14 +56,33 @@ printed with the line, what was wanted and what came.`,
 	}
 }
 
+// maxScript bounds a script in bytes: it is written by hand.
+const maxScript = 1 << 20
+
+func readScript(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: not a file", file)
+	case info.Size() > maxScript:
+		return nil, fmt.Errorf("%s: %d bytes; a script has at most %d", file, info.Size(), maxScript)
+	}
+	return os.ReadFile(file)
+}
+
 func runScript(ctx context.Context, file string) error {
-	text, err := os.ReadFile(file)
+	text, err := readScript(file)
 	if err != nil {
 		return err
 	}
 	script, err := weirtest.Parse(file, text)
 	if err != nil {
 		return err
+	}
+	if len(script.Steps) == 0 {
+		return fmt.Errorf("%s: no step in it, so it tests nothing", file)
 	}
 	clock := new(weirtest.Clock)
 	store := weir.NewMemory(weir.MemoryOptions{Clock: clock})

@@ -41,7 +41,7 @@ func must(t *testing.T, err error) {
 }
 
 // patience bounds how long a test that is about to fail waits.
-const patience = 40 * time.Second
+const patience = 20 * time.Second
 
 // tab is a tab of a real browser, spoken to in the DevTools protocol over a pair of
 // pipes: https://chromedevtools.github.io/devtools-protocol/.
@@ -52,7 +52,6 @@ type tab struct {
 	session string
 	id      int
 	events  []message // not yet awaited
-	console []string  // what a developer would see in red
 	loaded  []string  // "STATUS URL" of each document
 
 	retryAfter string // of the last refused document
@@ -152,12 +151,12 @@ func (b *tab) send(method string, params any) {
 	_, _ = b.to.Write(append(text, 0)) // who waits for the answer finds out
 }
 
-// next waits for a message, and keeps account of those that tell of trouble.
+// next waits for a message. One that tells of trouble ends the test.
 func (b *tab) next(waitingFor string) message {
 	b.t.Helper()
 	m, ok := <-b.in
 	if !ok {
-		b.t.Fatalf("the browser has ended, or took longer than %v, while the test waited for %s", patience, waitingFor)
+		b.t.Fatalf("the browser has ended, or took longer than %v, while the test waited for %s; it loaded %q", patience, waitingFor, b.loaded)
 	}
 	var p struct {
 		Entry    struct{ Source, Level, Text, URL string }
@@ -172,14 +171,14 @@ func (b *tab) next(waitingFor string) message {
 	_ = json.Unmarshal(m.Params, &p) // other messages have other fields of these names
 	switch m.Method {
 	case "Runtime.exceptionThrown":
-		b.console = append(b.console, string(m.Params))
+		b.red(string(m.Params))
 	case "Runtime.consoleAPICalled":
 		if p.Type == "error" || p.Type == "warning" || p.Type == "assert" {
-			b.console = append(b.console, string(m.Params))
+			b.red(string(m.Params))
 		}
 	case "Log.entryAdded": // a 429 is an error of the network to a browser
 		if p.Entry.Source != "network" || !strings.Contains(p.Entry.Text, "the server responded with a status of 4") {
-			b.console = append(b.console, fmt.Sprint(p.Entry))
+			b.red(fmt.Sprint(p.Entry))
 		}
 	case "Network.responseReceived":
 		if p.Type == "Document" {
@@ -190,7 +189,7 @@ func (b *tab) next(waitingFor string) message {
 		}
 	case "Runtime.bindingCalled":
 		if strings.HasPrefix(p.Payload, "forbidden: ") {
-			b.console = append(b.console, p.Payload)
+			b.red(p.Payload)
 		}
 	}
 	return m
@@ -276,12 +275,16 @@ func (b *tab) press(selector string) {
 	}
 }
 
-// quiet fails if anything was red.
+// red is for what a developer would see in red. Nothing may be.
+func (b *tab) red(text string) {
+	b.t.Helper()
+	b.t.Fatalf("the console says: %s", text)
+}
+
+// quiet waits until all that the browser has said so far is heard.
 func (b *tab) quiet() {
 	b.t.Helper()
-	for _, line := range b.console {
-		b.t.Errorf("the console says: %s", line)
-	}
+	b.eval("0", nil)
 }
 
 // site starts weir in front of the demo, and returns its address.

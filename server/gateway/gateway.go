@@ -29,6 +29,7 @@ package gateway
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/weirhq/weir/clientip"
 	"github.com/weirhq/weir/server/config"
@@ -100,7 +101,15 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem(rec, r, http.StatusMethodNotAllowed, "This is a gateway to its own site, not a proxy to others.")
 		return
 	}
-	r = g.boundBody(rec, r)
+	if r.ProtoMajor != 1 { // the preface of HTTP/2, as if it were a request
+		problem(rec, r, http.StatusHTTPVersionNotSupported, "This gateway speaks HTTP/1.")
+		return
+	}
+	if r.Method != strings.ToUpper(r.Method) { // "post" is a POST to some servers, and to no rule
+		problem(rec, r, http.StatusNotImplemented, "Methods are written in capitals.")
+		return
+	}
+	r = g.boundBody(rec, withoutHopFields(r, g.o.Resolver.Header()))
 	if clean, err := urlpath.Clean(r.URL.EscapedPath()); err == nil {
 		r.URL.RawPath, r.URL.Path = clean, urlpath.Decode(clean)
 	} // otherwise the middleware answers 400

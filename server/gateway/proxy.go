@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -58,6 +59,9 @@ func (g *Gateway) proxy(r *route) http.Handler {
 // single keeps one voice where a field holds one value: with X-RateLimit-* on,
 // those of the upstream would stand beside ours.
 func (g *Gateway) single(resp *http.Response) error {
+	if resp.StatusCode < 100 { // net/http would not write it
+		return fmt.Errorf("gateway: the upstream answered with status %d", resp.StatusCode)
+	}
 	if g.o.Headers == weirhttp.IETFAndX || g.o.Headers == weirhttp.OnlyX {
 		for _, name := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
 			delete(resp.Header, name)

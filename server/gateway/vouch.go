@@ -28,6 +28,31 @@ func (g *Gateway) vouch(pr *httputil.ProxyRequest) {
 	out.Header.Set("X-Forwarded-Proto", g.proto(in))
 }
 
+// withoutHopFields drops the fields that the Connection header names before a rule
+// may count by them: no upstream will see them, so a client could be somebody to the
+// limit and nobody behind it. The field that tells the client's address is kept for
+// the resolver, which believes only trusted peers.
+func withoutHopFields(r *http.Request, own string) *http.Request {
+	var named []string
+	for _, line := range r.Header["Connection"] {
+		for name := range strings.SplitSeq(line, ",") {
+			switch name = http.CanonicalHeaderKey(strings.TrimSpace(name)); name {
+			case "", "Close", "Keep-Alive", "Upgrade", "Te", own:
+			default:
+				named = append(named, name)
+			}
+		}
+	}
+	if len(named) == 0 {
+		return r
+	}
+	r = r.Clone(r.Context())
+	for _, name := range named {
+		delete(r.Header, name)
+	}
+	return r
+}
+
 // onlyWebSocket takes the offer of any other protocol out of a request. A client that
 // got an upstream to speak HTTP/2 over its connection (Upgrade: h2c) would send it
 // requests that nobody here sees.
@@ -61,15 +86,25 @@ func forwarding(name string) bool {
 		"x-cluster-client-ip", "true-client-ip", "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip",
 		"x-original-forwarded-for", "x-original-host", "x-original-url", "x-rewrite-url",
 		"x-envoy-external-address", "x-azure-clientip", "x-azure-socketip", "x-appengine-user-ip",
-		"x-remote-ip", "x-remote-addr", "x-originating-ip", "x-host":
+		"x-remote-ip", "x-remote-addr", "x-originating-ip", "x-host", "x-backend-host", "x-original-uri",
+		"x-http-host-override", "x-proxyuser-ip", "cdn-src-ip", "x-nf-client-connection-ip", "x-appengine-remote-addr",
+		"x-sucuri-clientip":
 		return true
 	default:
-		return strings.HasPrefix(s, "x-forwarded-")
+		if strings.HasPrefix(s, "x-forwarded-") {
+			return true
+		}
+		for _, ending := range []string{"-client-ip", "-connecting-ip", "-real-ip"} {
+			if strings.HasSuffix(s, ending) { // one of each content network, and of each copied recipe
+				return true
+			}
+		}
+		return false
 	}
 }
 
 // spelled is a name as servers see it that turn headers into variables (CGI, WSGI):
-// there X_Forwarded_For is X-Forwarded-For.
+// there X_Forwarded_For and HTTP_X_FORWARDED_FOR are X-Forwarded-For.
 func spelled(name string) string {
-	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	return strings.TrimPrefix(strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(name)), "http-")
 }
