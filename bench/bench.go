@@ -167,4 +167,4 @@ func limiterOf(name string, rules int) Contender {
 
 // room is the MaxKeys that holds keys without an overflow, since shards fill
 // unevenly; the default if that is enough.
-func room(keys int) int { return max(keys+keys/14, weir.DefaultMaxKeys) }
+func room(keys int) int { return max(keys+keys/17, weir.DefaultMaxKeys) }
