@@ -57,11 +57,19 @@ func Weigh(c Contender, keys int) Memory {
 	return m
 }
 
+// heap is the live heap once it has stopped falling: what a contender left behind
+// may hang on finalizers for a cycle or two.
 func heap() int64 {
-	runtime.GC()
-	runtime.GC()
 	var s runtime.MemStats
-	runtime.ReadMemStats(&s)
+	for last, still := int64(0), 0; still < 3; {
+		runtime.GC()
+		runtime.ReadMemStats(&s)
+		if now := int64(s.HeapAlloc); now < last-last/100 || last == 0 {
+			last, still = now, 0
+		} else {
+			still++
+		}
+	}
 	return int64(s.HeapAlloc)
 }
 
