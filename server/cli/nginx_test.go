@@ -11,13 +11,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,61 +24,19 @@ import (
 
 	"github.com/weirhq/weir/replay"
 	"github.com/weirhq/weir/server/cli"
+	"github.com/weirhq/weir/server/internal/realtest"
 )
 
-// need returns where a program is. A test without it is skipped only where nobody
-// has promised that it is there.
-func need(t *testing.T, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if os.Getenv("CI") == "" && os.Getenv("WEIR_TOOLS") == "" {
-			t.Skipf("%v; make tools installs it", err)
-		}
-		t.Fatal(err)
-	}
-	return path
-}
-
 // loggingNginx starts an nginx that answers everything, and writes combined.log and
-// nginx.jsonl into dir. Once stop has returned, the logs are whole. It inherits a
-// socket that listens already, as in an upgrade of its own, so nobody has to guess
-// a port or wait until it is up.
+// nginx.jsonl into dir.
 func loggingNginx(t *testing.T, dir string) (address string, stop func()) {
 	t.Helper()
-	program := need(t, "nginx")
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer ln.Close() // nginx has a copy
-	socket, err := ln.(*net.TCPListener).File()
-	must(t, err)
-	defer socket.Close()
-	address = ln.Addr().String()
-	must(t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(`
-daemon off; worker_processes 1; pid nginx.pid;
-events { worker_connections 256; }
-http {
-  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+	return realtest.Nginx(t, dir, `
   log_format json escape=json '{"time_iso8601":"$time_iso8601","remote_addr":"$remote_addr","request_method":"$request_method",'
     '"request_uri":"$request_uri","status":$status,"http_user_agent":"$http_user_agent"}';
   access_log combined.log combined;
   access_log nginx.jsonl json;
-  server { listen `+address+`; location / { return 204; } }
-}`), 0o644))
-	var said bytes.Buffer
-	c := exec.Command(program, "-p", dir, "-c", "nginx.conf", "-e", "stderr")
-	c.Stderr = &said
-	c.ExtraFiles = []*os.File{socket}
-	c.Env = append(os.Environ(), "NGINX=3;")
-	must(t, c.Start())
-	stop = sync.OnceFunc(func() {
-		_ = c.Process.Signal(syscall.SIGQUIT) // gently; fails only if it has ended, which Wait tells
-		if err := c.Wait(); err != nil {
-			t.Errorf("nginx: %v\n%s", err, &said)
-		}
-	})
-	t.Cleanup(stop)
-	return address, stop
+  server { LISTEN location / { return 204; } }`)
 }
 
 // sendRaw writes bytes as they are and returns the status of the answer, 0 if there

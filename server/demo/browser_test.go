@@ -17,21 +17,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/server/daemon"
+	"github.com/weirhq/weir/server/internal/realtest"
 )
-
-// need returns where a program is. A test without it is skipped only where nobody
-// has promised that it is there.
-func need(t *testing.T, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if os.Getenv("CI") == "" && os.Getenv("WEIR_TOOLS") == "" {
-			t.Skipf("%v; make tools installs it", err)
-		}
-		t.Fatal(err)
-	}
-	return path
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -83,7 +70,7 @@ new MutationObserver(() => {
 // open starts a browser with an empty tab.
 func open(t *testing.T) *tab {
 	t.Helper()
-	program := need(t, "chromium")
+	program := realtest.Need(t, "chromium")
 	fromTest, to, err := os.Pipe()
 	must(t, err)
 	from, fromBrowser, err := os.Pipe()

@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,68 +9,18 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/server/internal/realtest"
 	"github.com/weirhq/weir/urlpath"
 )
 
-// need returns where a program is. A test without it is skipped only where nobody
-// has promised that it is there.
-func need(t *testing.T, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if os.Getenv("CI") == "" && os.Getenv("WEIR_TOOLS") == "" {
-			t.Skipf("%v; make tools installs it", err)
-		}
-		t.Fatal(err)
-	}
-	return path
-}
-
-// nginx starts an nginx with one server block, where LISTEN stands for the listen
-// directive, and returns its address. It inherits a socket that listens already, as
-// in an upgrade of its own, so nobody has to guess a port or wait until it is up.
+// nginx starts an nginx with one server block.
 func nginx(t *testing.T, server string) (address string) {
 	t.Helper()
-	program := need(t, "nginx")
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer ln.Close() // nginx has a copy
-	socket, err := ln.(*net.TCPListener).File()
-	must(t, err)
-	defer socket.Close()
-	address = ln.Addr().String()
-
-	dir := t.TempDir()
-	conf := `
-daemon off; worker_processes 1; pid nginx.pid;
-events { worker_connections 256; }
-http {
-  access_log off;
-  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-  default_type text/plain;
-  server { ` + strings.ReplaceAll(server, "LISTEN", "listen "+address+";") + ` }
-}`
-	must(t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(conf), 0o644))
-	var said bytes.Buffer
-	c := exec.Command(program, "-p", dir, "-c", "nginx.conf", "-e", "stderr")
-	c.Stderr = &said
-	c.ExtraFiles = []*os.File{socket}
-	c.Env = append(os.Environ(), "NGINX=3;")
-	must(t, c.Start())
-	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM) // fails only if it has ended, which Wait tells
-		if err := c.Wait(); err != nil {
-			t.Errorf("nginx: %v\n%s", err, &said)
-		}
-	})
+	address, _ = realtest.Nginx(t, t.TempDir(), "access_log off;\n  default_type text/plain;\n  server { "+server+" }")
 	return address
 }
 
