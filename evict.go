@@ -17,9 +17,9 @@ const (
 )
 
 // insert makes an entry. A table that is filling up forgets what has equalled a
-// fresh entry for a while before it grows, and grows unless that made a quarter of it free: so an
-// entry is moved a constant number of times, and a store holds little more than
-// what matters without looking at it all the time.
+// fresh entry for a while before it grows, and grows unless that has left it half
+// empty: so an entry is moved a constant number of times, and a store holds little
+// more than what matters without looking at it all the time.
 func (s *shard) insert(id identity, now int64) (e *slot, fresh bool) {
 	if s.table.full() {
 		s.sweep(now - grace)

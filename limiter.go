@@ -58,8 +58,7 @@ type compiled[R any] struct {
 	owner   *Limiter[R]
 	version string
 	rules   []compiledRule[R]
-	byID    map[string]*Policy
-	longer  int64 // how long use may matter under numbers that changed
+	byID    map[string]*Policy // those of missing keys among them
 	sel     func(dst []int, r R) []int
 }
 
@@ -73,36 +72,42 @@ type compiledRule[R any] struct {
 // Swap replaces the rules at once: requests already being decided finish under
 // the old ones. What was used stays used; a rule counts on under its name, and
 // starts afresh if its algorithm or the length of its fixed or sliding window
-// changed (SlidingLog and SlidingSlices count in one way and go on). On an error, a [*ConfigError] or several joined, the old rules stay.
+// changed (SlidingLog and SlidingSlices count in one way and go on). On an error, a
+// [*ConfigError] or several joined, the old rules stay.
 func (l *Limiter[R]) Swap(rs Ruleset[R]) error {
 	c, err := l.compile(rs)
 	if err != nil {
 		return err
 	}
-	l.hold(c) // before the new rules ask, and after the last of the old ones have charged
+	ticks := c.matters(l.rules.Load())
+	l.hold(ticks) // before the new rules ask, and after the last of the old ones have charged
 	l.rules.Store(c)
-	l.hold(c)
+	l.hold(ticks)
 	return nil
 }
 
-// hold keeps the stores from forgetting what matters under other numbers for longer
-// than it did under those it was charged by.
-func (l *Limiter[R]) hold(c *compiled[R]) {
-	old := l.rules.Load()
+// matters is for how many ticks use may matter under numbers that old did not have,
+// 0 if none changed.
+func (c *compiled[R]) matters(old *compiled[R]) (ticks int64) {
 	if old == nil {
-		return
+		return 0
 	}
-	if old != c {
-		c.longer = 0
-		for id, p := range c.byID {
-			if o := old.byID[id]; o != nil && o.params != p.params {
-				c.longer = max(c.longer, p.horizon())
-			}
+	for id, p := range c.byID {
+		if o := old.byID[id]; o != nil && o.params != p.params {
+			ticks = max(ticks, p.horizon())
 		}
 	}
+	return ticks
+}
+
+// hold keeps the stores from forgetting by the old numbers.
+func (l *Limiter[R]) hold(ticks int64) {
+	if ticks == 0 {
+		return
+	}
 	for _, s := range []Store{l.store, l.local} {
-		if h, ok := s.(Holder); ok && c.longer > 0 {
-			h.Hold(c.longer)
+		if h, ok := s.(Holder); ok {
+			h.Hold(ticks)
 		}
 	}
 }

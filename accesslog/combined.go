@@ -21,15 +21,8 @@ func parseCombined(line string, r *Record) Reason {
 	}
 	r.setPeople(before)
 
-	request, rest, closed := quoted(rest)
-	if !closed {
-		return NoRequest
-	}
-	r.setRequest(request)
-
-	status, rest := word(rest)
-	if r.Status = number(status); r.Status < 0 {
-		return NoStatus
+	if rest, reason = r.cutAnswer(rest); reason != "" {
+		return reason
 	}
 	if rest != "" && rest[0] != '"' {
 		var size string

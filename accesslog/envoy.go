@@ -18,14 +18,8 @@ func parseEnvoy(line string, r *Record) Reason {
 	if before != "" {
 		return NoTime
 	}
-	request, rest, closed := quoted(rest)
-	if !closed {
-		return NoRequest
-	}
-	r.setRequest(request)
-	status, rest := word(rest)
-	if r.Status = number(status); r.Status < 0 {
-		return NoStatus
+	if rest, reason = r.cutAnswer(rest); reason != "" {
+		return reason
 	}
 
 	_, rest = word(rest) // flags

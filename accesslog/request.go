@@ -6,6 +6,21 @@ import (
 	"github.com/weirhq/weir/internal/token"
 )
 
+// cutAnswer takes the quoted request and the status behind it from the beginning of
+// a line.
+func (r *Record) cutAnswer(line string) (rest string, reason Reason) {
+	request, rest, closed := quoted(line)
+	if !closed {
+		return rest, NoRequest
+	}
+	r.setRequest(request)
+	status, rest := word(rest)
+	if r.Status = number(status); r.Status < 0 {
+		return rest, NoStatus
+	}
+	return rest, ""
+}
+
 // setRequest takes a request line apart: method, target and protocol. Servers
 // log what they could not read as it came, so anything may stand here.
 func (r *Record) setRequest(line string) {

@@ -7,14 +7,17 @@ import (
 	"testing"
 )
 
+// wholeSite is a gateway that has one upstream for everything; rules follow.
+const wholeSite = `
+gateway:
+  listen: 127.0.0.1:0
+  routes: [{match: /**, upstreams: ["UPSTREAM"]}]`
+
 // TestAMethodInSmallLettersReachesNobody: some servers read post as POST, and the
 // rule of POST would not have counted it.
 func TestAMethodInSmallLettersReachesNobody(t *testing.T) {
 	up := new(recording)
-	w := start(t, setup{upstream: up, config: `
-gateway:
-  listen: 127.0.0.1:0
-  routes: [{match: /**, upstreams: ["UPSTREAM"]}]
+	w := start(t, setup{upstream: up, config: wholeSite + `
 rules:
   - {name: login, match: POST /login, key: ip, limit: 1/h}
 `})
@@ -36,10 +39,7 @@ rules:
 // way, so a client must not be somebody by it here and nobody there.
 func TestAFieldThatTheUpstreamWillNotSeeIsNoKey(t *testing.T) {
 	up := new(recording)
-	w := start(t, setup{upstream: up, config: `
-gateway:
-  listen: 127.0.0.1:0
-  routes: [{match: /**, upstreams: ["UPSTREAM"]}]
+	w := start(t, setup{upstream: up, config: wholeSite + `
 rules:
   - {name: key, key: "header:X-Api-Key", limit: 2/h}
 `})
@@ -60,10 +60,7 @@ rules:
 // TestClaimsOfOtherProxiesAreDropped, by whatever name and spelling.
 func TestClaimsOfOtherProxiesAreDropped(t *testing.T) {
 	up := new(recording)
-	w := start(t, setup{upstream: up, config: `
-gateway:
-  listen: 127.0.0.1:0
-  routes: [{match: /**, upstreams: ["UPSTREAM"]}]
+	w := start(t, setup{upstream: up, config: wholeSite + `
 rules: [{name: all, key: ip, limit: 100/s}]
 `})
 	claims := []string{"Proxy-Client-IP", "WL-Proxy-Client-IP", "HTTP_CLIENT_IP", "HTTP_X_FORWARDED_FOR", "HTTP-X-Forwarded-For",
