@@ -159,7 +159,8 @@ func (l *Limiter[R]) compile(rs Ruleset[R]) (*compiled[R], error) {
 				errs = append(errs, err)
 				continue
 			}
-			if p.Tag = rule.Tag; rule.Unit != "" {
+			p.Tag, p.Fast = rule.Tag, rule.Fast
+			if rule.Unit != "" {
 				p.Unit = rule.Unit
 			}
 			if supporter != nil {

@@ -21,6 +21,8 @@ type Policy struct {
 	// Unit is what is counted: "requests", or another quota unit of
 	// draft-ietf-httpapi-ratelimit-headers such as "content-bytes".
 	Unit string
+	// Fast is the rule's Fast.
+	Fast bool
 	// Tag is the rule's Tag, handed back untouched.
 	Tag any
 

@@ -41,6 +41,9 @@ type Rule[R any] struct {
 	Fallback KeyFunc[R]
 	// OnOutage decides when the store cannot.
 	OnOutage Outage
+	// Fast allows that units are lent to a node ahead of use, see [Lender]: decisions
+	// need no call then, are never too many, and may be a little too few.
+	Fast bool
 	// Tag is handed back untouched in [Policy].Tag.
 	Tag any
 }
