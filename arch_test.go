@@ -41,6 +41,7 @@ var rooms = map[string]struct {
 	"rules":          {[]string{"", "algo"}, "rules parse and compile; they do no I/O and touch no store"},
 	"weirtest":       {[]string{"", "algo"}, "store authors test against the core alone"},
 	"weirredis":      {[]string{"", "algo"}, "weirredis keeps state and knows neither requests nor client libraries"},
+	"tier":           {[]string{"", "algo"}, "a tier stands before any store and knows nothing of Redis"},
 	"weirhttp":       {[]string{"", "rules", "headers", "clientip", "urlpath", "internal/token", "internal/field"}, "the middleware is a door: it counts nothing itself"},
 	"replay":         {[]string{"", "rules", "accesslog", "clientip", "urlpath", "internal/field"}, "replay drives the same engine by yesterday's log"},
 	"weiryaml":       {[]string{"rules", ""}, "weiryaml turns YAML into a rule document and does nothing else"},
