@@ -103,7 +103,7 @@ func (l *loader[R]) rule() weir.Rule[R] {
 	r := l.r
 	rule := weir.Rule[R]{
 		Name: r.Name, Unit: r.Unit, Mode: weir.Mode(r.Mode), Rollout: int(r.Rollout), Final: r.Final,
-		OnOutage: weir.Outage(r.OnStoreError), Tag: r.answer(),
+		OnOutage: weir.Outage(r.OnStoreError), Fast: r.Store == Fast, Tag: r.answer(),
 	}
 	for _, limit := range r.limits() {
 		rule.Limits = append(rule.Limits, limit.Weir())

@@ -34,6 +34,7 @@ type Rule struct {
 	Rollout             Rollout      `json:"rollout,omitempty" doc:"enforces for this share of the keys, always the same ones, and only watches the others"`
 	Final               bool         `json:"final,omitempty" doc:"rules below do not apply to a request that this one matched"`
 	OnMissingKey        MissingKey   `json:"on_missing_key,omitempty" doc:"what becomes of a request without the key: ip counts it by client address and is the default, skip does not apply the rule, shared puts all of them into one partition, refuse refuses"`
+	Store               Sharing      `json:"store,omitempty" doc:"how nodes share the limit: strict asks the common store for every unit and is the default, fast lets each take some ahead and decide by itself; neither allows more than the limit"`
 	OnStoreError        Outage       `json:"on_store_error,omitempty" doc:"while the store fails: local lets each node keep its share and is the default, open allows, closed refuses"`
 	Message             Translations `json:"message,omitempty" doc:"what the refused are told: a text, or one for each language"`
 	Status              int          `json:"status,omitempty" min:"400" max:"599" doc:"the HTTP status of a refusal; 429 if left out"`

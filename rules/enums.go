@@ -79,6 +79,26 @@ func (o Outage) MarshalText() ([]byte, error) { return get(o, o.Enum()) }
 // UnmarshalText reads a name.
 func (o *Outage) UnmarshalText(text []byte) error { return set(o, o.Enum(), text) }
 
+// Sharing says how nodes share a limit through a store of their own, such as Redis.
+type Sharing uint8
+
+const (
+	// Strict asks the store for every unit. It is the zero value.
+	Strict Sharing = iota
+	// Fast lets a node take units ahead and decide by itself while they last. No more
+	// is ever allowed; a little may go unused.
+	Fast
+)
+
+// Enum returns the names.
+func (Sharing) Enum() []string { return []string{"strict", "fast"} }
+
+// MarshalText returns the name.
+func (s Sharing) MarshalText() ([]byte, error) { return get(s, s.Enum()) }
+
+// UnmarshalText reads a name.
+func (s *Sharing) UnmarshalText(text []byte) error { return set(s, s.Enum(), text) }
+
 // names lists the names that at has for 0, 1, 2… until it has none.
 func names(at func(i int) (string, bool)) (all []string) {
 	for i := 0; ; i++ {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/algo"
 )
 
 // Lint returns warnings: what works and was probably not meant. The document must
@@ -120,9 +121,18 @@ func (l *linter) effect() {
 	if r.Rollout != 0 && mode != weir.Enforce {
 		l.warn(fmt.Sprintf("has no effect in mode %v", mode), "rollout")
 	}
+	if r.Store == Fast && !slices.ContainsFunc(r.limits(), lendable) {
+		l.warn("fast has no effect: a limit is lent ahead if its algorithm is token_bucket, fixed_window or sliding_window, and it is not so small, fast or short that this would gain nothing", "store")
+	}
 	if r.Body != "" && len(r.Message) > 0 {
 		l.warn("is not shown, since body replaces the whole answer", "message")
 	}
+}
+
+// lendable is whether a store may lend the limit's units ahead.
+func lendable(limit Limit) bool {
+	p, err := weir.NewPolicy("lint", limit.Weir())
+	return err == nil && p.Params().Lending() != algo.Lending{}
 }
 
 // enforces is whether the rule may refuse.

@@ -123,18 +123,18 @@ func TestVersionDependsOnlyOnWhatTheDocumentSays(t *testing.T) {
 
 func TestRuleFields(t *testing.T) {
 	p := compile(t, `{"rules": [{"name": "a", "key": "ip", "limits": ["5/m", {"quota": 9, "window": "1h", "algorithm": "sliding_log"}], "cost": 2,
-		"unit": "tokens", "mode": "shadow", "rollout": "12.5%", "final": true, "on_store_error": "closed", "message": {"en": "slow down"}, "status": 503, "body": "no", "content_type": "text/html"},
+		"unit": "tokens", "mode": "shadow", "rollout": "12.5%", "final": true, "store": "fast", "on_store_error": "closed", "message": {"en": "slow down"}, "status": 503, "body": "no", "content_type": "text/html"},
 		{"name": "b", "limit": "unlimited", "final": true}]}`)
 	r := p.Ruleset.Rules[0]
 	if len(r.Limits) != 2 || r.Limits[1].Algorithm != weir.SlidingLog || r.Limits[1].Quota != 9 || r.Cost(nil) != 2 || r.Unit != "tokens" ||
-		r.Mode != weir.Shadow || r.Rollout != 1250 || !r.Final || r.OnOutage != weir.FailClosed {
+		r.Mode != weir.Shadow || r.Rollout != 1250 || !r.Final || !r.Fast || r.OnOutage != weir.FailClosed {
 		t.Errorf("%+v", r)
 	}
 	answer, ok := r.Tag.(*rules.Answer)
 	if !ok || answer.Messages["en"] != "slow down" || answer.Status != 503 || answer.Body != "no" || answer.ContentType != "text/html" {
 		t.Errorf("%+v", r.Tag)
 	}
-	if b := p.Ruleset.Rules[1]; len(b.Limits) != 0 || !b.Final || b.Tag != nil || b.Cost != nil {
+	if b := p.Ruleset.Rules[1]; len(b.Limits) != 0 || !b.Final || b.Tag != nil || b.Cost != nil || b.Fast {
 		t.Errorf("%+v", b)
 	}
 }

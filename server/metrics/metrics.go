@@ -205,22 +205,29 @@ func (f memory) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(s.Refused))
 }
 
-// Store returns s with its decisions timed. It keeps what s can do: a store that
-// says which policies it supports still does.
-func (m *Metrics) Store(s weir.Store) weir.Store {
-	t := timed{Store: s, took: m.took}
-	if c, ok := s.(weir.Supporter); ok {
-		return struct {
-			timed
-			weir.Supporter
-		}{t, c}
-	}
-	return t
-}
+// Store returns s with its decisions timed. It passes on what s can do beside: a
+// store that holds what slower rules still need, or says which policies it supports,
+// still does.
+func (m *Metrics) Store(s weir.Store) weir.Store { return timed{Store: s, took: m.took} }
 
 type timed struct {
 	weir.Store
 	took prometheus.Histogram
+}
+
+// Hold implements weir.Holder.
+func (t timed) Hold(ticks int64) {
+	if h, ok := t.Store.(weir.Holder); ok {
+		h.Hold(ticks)
+	}
+}
+
+// Supports implements weir.Supporter.
+func (t timed) Supports(p *weir.Policy) error {
+	if s, ok := t.Store.(weir.Supporter); ok {
+		return s.Supports(p)
+	}
+	return nil
 }
 
 // Take implements weir.Store.

@@ -133,6 +133,26 @@ func TestATimedStoreKeepsWhatItCannot(t *testing.T) {
 	}
 }
 
+type attentive struct {
+	weir.Store
+	held int64
+}
+
+func (a *attentive) Hold(ticks int64) { a.held = ticks }
+
+func TestATimedStoreHearsThatALimitIsSlower(t *testing.T) {
+	store := &attentive{Store: weir.NewMemory(weir.MemoryOptions{})}
+	r := rule("a", weir.Enforce)
+	l := limiter(t, metrics.New(), store, r)
+	r.Limits = []weir.Limit{weir.PerDay(1)}
+	if err := l.Swap(weir.Ruleset[string]{Rules: []weir.Rule[string]{r}}); err != nil {
+		t.Fatal(err)
+	}
+	if store.held <= 0 {
+		t.Error("an hour became a day, and the store was not told to hold what it knows")
+	}
+}
+
 func TestManyMayCountAtOnce(t *testing.T) {
 	m := metrics.New()
 	l := limiter(t, m, weir.NewMemory(weir.MemoryOptions{}), rule("a", weir.Enforce))
