@@ -86,10 +86,6 @@ type Limit struct {
 	WarmUp time.Duration
 	// Algorithm decides how to count; the zero value is TokenBucket.
 	Algorithm Algorithm
-	// Fast lets a tier before a shared store (package tier's Lease) charge units ahead
-	// and let them go by itself: never more is allowed, but what one node has ahead
-	// another may miss. Stores do not look at it.
-	Fast bool
 }
 
 // PerSecond is a token bucket of n units per second.
