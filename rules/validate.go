@@ -21,6 +21,30 @@ func (d *Document) Validate() Problems {
 	return c.problems
 }
 
+// Unsupported returns a problem for every limit that a store cannot run, by what its
+// Supports says (see [weir.Supporter]). The document must be valid.
+func (d *Document) Unsupported(supports func(*weir.Policy) error) Problems {
+	var problems Problems
+	for i := range d.Rules {
+		r := &d.Rules[i]
+		for n, l := range r.limits() {
+			p, err := weir.NewPolicy(r.Name, l.Weir())
+			if err == nil {
+				err = supports(p)
+			}
+			if err == nil {
+				continue
+			}
+			keys := []any{"limit"}
+			if r.Limit == nil {
+				keys = []any{"limits", n}
+			}
+			problems = append(problems, r.problem(item("rules", i), err.Error(), keys...))
+		}
+	}
+	return problems.sort()
+}
+
 // checker looks at one rule after the other.
 type checker struct {
 	problems Problems

@@ -24,7 +24,6 @@ type enact struct {
 type held struct {
 	state  algo.State
 	ledger algo.Ledger
-	known  bool
 }
 
 // ErrMirror is wrapped by the error of a decision whose script answered otherwise than
@@ -68,7 +67,7 @@ func (e *enact) answer(b *batch, reply string) error {
 	e.keys = e.keys[:0]
 	for range b.keys {
 		var h held
-		h.state, h.ledger, h.known = state(e.reply.bytes(int(e.reply.word(1))))
+		h.state, h.ledger, _ = state(e.reply.bytes(int(e.reply.word(1))))
 		e.keys = append(e.keys, h)
 	}
 	e.logs = e.reply
@@ -253,12 +252,9 @@ func (e *enact) change(v verb, h *held, a *ask) (g weir.Grant) {
 	switch {
 	case v == reset:
 		*h = held{}
-	case p.Kind == algo.SlidingLog: // the digests that follow know of it
+	case p.Kind == algo.SlidingLog: // the digests that follow know of it, and none is lent
+		g.At = e.now
 	case v == adjust:
-		if a.cost < 0 && !h.known {
-			return g
-		}
-		h.known = true
 		if p.Kind == algo.Bucket {
 			h.state, h.ledger = algo.AdjustLent(p, h.state, h.ledger, e.now, a.at, a.cost)
 		} else {

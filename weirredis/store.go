@@ -142,8 +142,12 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// Supports refuses weir.WarmUp, whose state has more to it than the script mirrors.
-func (s *Store) Supports(p *weir.Policy) error {
+// Supports implements [weir.Supporter].
+func (s *Store) Supports(p *weir.Policy) error { return Supports(p) }
+
+// Supports refuses weir.WarmUp, whose state has more to it than the script mirrors. The
+// error wraps weir.ErrUnsupported.
+func Supports(p *weir.Policy) error {
 	if p.Params().Kind == algo.WarmUp {
 		return fmt.Errorf("%w: redis does not run warm_up; use token_bucket, or the memory store", weir.ErrUnsupported)
 	}

@@ -385,7 +385,7 @@ local function decode(p, v)
   if p.kind == LOG then
     local s = {at = 0, used = 0, raw = '', head = 1, last = 0, size = 8, more = {}, edits = {}}
     if code and code > 128 and code <= 135 and #v >= 15 then
-      s.held, s.size, s.count, s.raw = true, code - 121, '<I' .. (code - 128), v
+      s.size, s.count, s.raw = code - 121, '<I' .. (code - 128), v
       _, s.at, s.used = unpack_('<BI7I7', v)
       s.last = floor((#v - 15) / s.size)
     end
@@ -394,7 +394,7 @@ local function decode(p, v)
   if not code or code >= 128 then return {at = 0, used = 0, prev = 0, unit = 0} end
   local f = format(code)
   if #v ~= sizes[code] then return {at = 0, used = 0, prev = 0, unit = 0} end
-  local s = {held = true}
+  local s = {}
   if code >= 64 then
     _, s.at, s.used, s.prev, s.unit, s.edge, s.next, s.new, s.old = unpack_(f, v)
   else
@@ -540,10 +540,8 @@ while at <= finish do
       when, back, delta, at = unpack_('<I7BI7', batch, at)
       local s = open(i, p)
       if back == 1 then delta = -delta end
-      if delta > 0 or s.held or s.dirty then
-        adjust(p, s, when, delta)
-        s.dirty = true
-      end
+      adjust(p, s, when, delta)
+      s.dirty = true
     elseif verb == RESET then
       states[i] = decode(p)
       states[i].gone = true

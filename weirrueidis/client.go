@@ -1,0 +1,247 @@
+// Package weirrueidis runs Weir's scripts on Redis or Valkey through rueidis, which
+// sends what many goroutines ask for in pipelines by itself. It is the client that weir
+// serve uses.
+package weirrueidis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/weirredis"
+)
+
+// Options say where Redis is and how it is spoken to.
+type Options struct {
+	// Addresses are HOST:PORT of the server, of Sentinels if Master is set, or of some
+	// nodes of a Cluster.
+	Addresses []string
+	// Username and Password authenticate; the zero values do not.
+	Username, Password string
+	// TLS is used if not nil, for Sentinels too.
+	TLS *tls.Config
+	// Database is what SELECT takes. A Cluster has only 0.
+	Database int
+	// Master is the name by which Sentinels know the server.
+	Master string
+	// SentinelUsername and SentinelPassword authenticate to Sentinels.
+	SentinelUsername, SentinelPassword string
+	// Cluster is whether the addresses are those of a Cluster.
+	Cluster bool
+	// DialTimeout bounds connecting and the greeting; 200 ms if 0.
+	DialTimeout time.Duration
+	// Connections is how many connections to each server carry calls, rounded up to a
+	// power of two; 0 leaves it to rueidis, which takes one to four by the processors.
+	Connections int
+}
+
+// ErrOptions is wrapped by what New says of options that contradict each other.
+var ErrOptions = errors.New("weirrueidis: these options cannot be")
+
+func (o *Options) check() error {
+	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrOptions, what) }
+	switch {
+	case len(o.Addresses) == 0:
+		return wrong("Addresses is empty; name at least one, such as 127.0.0.1:6379")
+	case o.Cluster && o.Master != "":
+		return wrong("a Cluster has no Sentinels, so leave Master out")
+	case o.Cluster && o.Database != 0:
+		return wrong("a Cluster has database 0 alone")
+	case !o.Cluster && o.Master == "" && len(o.Addresses) > 1:
+		return wrong("several Addresses need Cluster, or the name of a Master if they are Sentinels")
+	case o.Connections < 0 || o.Connections > 1<<8:
+		return wrong(fmt.Sprintf("Connections %d is not within 0 and 256", o.Connections))
+	}
+	return nil
+}
+
+// rueidis translates the options.
+func (o *Options) rueidis() rueidis.ClientOption {
+	r := rueidis.ClientOption{
+		InitAddress: o.Addresses, Username: o.Username, Password: o.Password, TLSConfig: o.TLS, SelectDB: o.Database,
+		ClientName: "weir",
+		Sentinel: rueidis.SentinelOption{MasterSet: o.Master, Username: o.SentinelUsername, Password: o.SentinelPassword,
+			TLSConfig: o.TLS},
+		DisableCache: true,
+		// A script that charges must not run twice.
+		DisableRetry: true,
+		// A call that is given up must not take the connection, and the calls of others,
+		// with it: that is so for calls that are pipelined.
+		AlwaysPipelining: true,
+		// A connection that says nothing for so long is asked, and then given up: by the
+		// TCP alone it would live for minutes.
+		ConnWriteTimeout: time.Second,
+		ClusterOption:    rueidis.ClusterOption{MaxMovedRedirections: 8},
+	}
+	r.Dialer.Timeout, r.Dialer.KeepAlive = o.DialTimeout, time.Second
+	if o.DialTimeout <= 0 {
+		r.Dialer.Timeout = 200 * time.Millisecond
+	}
+	if o.Connections > 0 {
+		if r.PipelineMultiplex = bits.Len(uint(o.Connections - 1)); r.PipelineMultiplex == 0 {
+			r.PipelineMultiplex = -1 // one; 0 is rueidis' own choice
+		}
+	}
+	return r
+}
+
+// Client implements [weirredis.Client]. All methods may be called concurrently.
+type Client struct {
+	cluster bool
+	option  rueidis.ClientOption
+
+	mu      sync.Mutex
+	closed  bool
+	live    rueidis.Client // nil until the first connection
+	attempt *attempt       // to connect, nil if there is none
+}
+
+// attempt is one to connect, for which all callers wait.
+type attempt struct {
+	done chan struct{}
+	live rueidis.Client
+	err  error
+}
+
+var _ weirredis.Client = (*Client)(nil)
+
+// New makes a client. It connects with the first call, so that Redis need not be there
+// yet; the error wraps ErrOptions.
+func New(o Options) (*Client, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	return &Client{cluster: o.Cluster, option: o.rueidis()}, nil
+}
+
+// Cluster implements [weirredis.Client].
+func (c *Client) Cluster() bool { return c.cluster }
+
+// errClosed is the error of calls after Close.
+var errClosed = errors.New("weirrueidis: the client is closed")
+
+// Run implements [weirredis.Client].
+func (c *Client) Run(ctx context.Context, calls []*weirredis.Call) {
+	live, err := c.connected(ctx)
+	if err != nil {
+		fail(calls, err)
+		return
+	}
+	// rueidis does not leave a connection that is being made when ctx ends.
+	answered := make(chan []rueidis.RedisResult, 1)
+	commands := commands(live, calls)
+	go func() { answered <- live.DoMulti(ctx, commands...) }()
+	select {
+	case results := <-answered:
+		c.read(live, calls, results)
+	case <-ctx.Done():
+		fail(calls, ctx.Err())
+	}
+}
+
+func fail(calls []*weirredis.Call, err error) {
+	for _, call := range calls {
+		call.Err = err
+	}
+}
+
+func commands(live rueidis.Client, calls []*weirredis.Call) []rueidis.Completed {
+	all := make([]rueidis.Completed, len(calls))
+	for i, call := range calls {
+		if call.Text {
+			all[i] = live.B().Eval().Script(call.Script).Numkeys(int64(len(call.Keys))).Key(call.Keys...).Arg(call.Args...).Build()
+		} else {
+			all[i] = live.B().Evalsha().Sha1(call.SHA1).Numkeys(int64(len(call.Keys))).Key(call.Keys...).Arg(call.Args...).Build()
+		}
+	}
+	return all
+}
+
+// read writes the answers to the calls.
+func (c *Client) read(live rueidis.Client, calls []*weirredis.Call, results []rueidis.RedisResult) {
+	for i, call := range calls {
+		call.Reply, call.Err = results[i].ToString()
+		said, ok := rueidis.IsRedisErr(call.Err)
+		if !ok {
+			continue
+		}
+		call.Err = weirredis.ServerError(said.Error())
+		if strings.HasPrefix(said.Error(), "READONLY") {
+			c.drop(live)
+		}
+	}
+}
+
+// connected returns the connection, or waits for an attempt to make it.
+func (c *Client) connected(ctx context.Context) (rueidis.Client, error) {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil, errClosed
+	}
+	if c.live != nil {
+		defer c.mu.Unlock()
+		return c.live, nil
+	}
+	a := c.attempt
+	if a == nil {
+		a = &attempt{done: make(chan struct{})}
+		c.attempt = a
+		go c.connect(a)
+	}
+	c.mu.Unlock()
+	select {
+	case <-a.done:
+		return a.live, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *Client) connect(a *attempt) {
+	live, err := rueidis.NewClient(c.option)
+	c.mu.Lock()
+	if err == nil && c.closed {
+		live.Close()
+		live, err = nil, errClosed
+	}
+	if said, ok := rueidis.IsRedisErr(err); ok { // such as WRONGPASS
+		err = weirredis.ServerError(said.Error())
+	}
+	a.live, a.err = live, err
+	c.live, c.attempt = live, nil
+	c.mu.Unlock()
+	close(a.done)
+}
+
+// drop disconnects from a server that turned out to be a replica; the next call looks
+// for the master anew.
+func (c *Client) drop(live rueidis.Client) {
+	c.mu.Lock()
+	dropped := c.live == live
+	if dropped {
+		c.live = nil
+	}
+	c.mu.Unlock()
+	if dropped {
+		go live.Close() // it waits for the calls under way
+	}
+}
+
+// Close implements [weirredis.Client].
+func (c *Client) Close() {
+	c.mu.Lock()
+	live := c.live
+	c.live, c.closed = nil, true
+	c.mu.Unlock()
+	if live != nil {
+		live.Close()
+	}
+}

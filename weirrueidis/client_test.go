@@ -1,0 +1,37 @@
+package weirrueidis_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/weirhq/weir/weirredis"
+	"github.com/weirhq/weir/weirredis/clienttest"
+	"github.com/weirhq/weir/weirrueidis"
+)
+
+func open(t testing.TB, w clienttest.Where) weirredis.Client {
+	t.Helper()
+	c, err := weirrueidis.New(weirrueidis.Options{Addresses: w.Addresses, Password: w.Password, Master: w.Master, Cluster: w.Cluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestTheClientKeepsEveryPromise(t *testing.T) { clienttest.Run(t, open) }
+
+func TestOptionsThatCannotBe(t *testing.T) {
+	for name, o := range map[string]weirrueidis.Options{
+		"no address":              {},
+		"two servers":             {Addresses: []string{"a:1", "b:1"}},
+		"a Cluster's Sentinels":   {Addresses: []string{"a:1"}, Cluster: true, Master: "m"},
+		"a Cluster's database":    {Addresses: []string{"a:1"}, Cluster: true, Database: 1},
+		"too many connections":    {Addresses: []string{"a:1"}, Connections: 257},
+		"fewer than none of them": {Addresses: []string{"a:1"}, Connections: -1},
+	} {
+		if _, err := weirrueidis.New(o); !errors.Is(err, weirrueidis.ErrOptions) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
