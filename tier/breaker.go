@@ -1,0 +1,250 @@
+package tier
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// ErrOpen is the error of a [Breaker] that is open. It is also weir.ErrUnavailable.
+var ErrOpen = fmt.Errorf("%w: it has failed again and again, and is not asked until it answers", weir.ErrUnavailable)
+
+// BreakerOptions configure a [Breaker]. The zero value is usable.
+type BreakerOptions struct {
+	// Failures is how many calls that began in one second must have failed before it
+	// opens; 0 means 5.
+	Failures int
+	// Percent is how much of all calls of that second they must be, 1 to 100; 0 means
+	// 50. In front of a Cluster, of which a part may be down, it is rather 90.
+	Percent int
+	// Pause is how long it stays open at least before the store is probed; it doubles
+	// with each probe that fails, up to eight times as long, and up to as much again is
+	// added by chance, lest all nodes probe at once. 0 means 250 ms.
+	Pause time.Duration
+	// Settle, if not nil, is called when the store answers again, before anybody else
+	// may ask it: for what was decided without it. Its context ends after a second.
+	Settle func(context.Context)
+	// OnChange, if not nil, is called when it opens and when it closes.
+	OnChange func(open bool)
+	// Clock is nil for the system's.
+	Clock weir.Clock
+}
+
+// Breaker is a [weir.Store] that fails at once while the store behind it does: callers
+// wait for a store that is down only until enough of them have. Then it probes the store
+// by a charge to a key of its own, and lets all through again when that works; the queue
+// of the store is bounded, so they need no slow start.
+//
+// A call fails if its error is weir.ErrUnavailable. A caller whose own time is over says
+// nothing of the store. All methods may be called concurrently.
+type Breaker struct {
+	inner weir.Lender
+	o     BreakerOptions
+	ctx   context.Context // ends by Close
+	close context.CancelFunc
+	probe sync.WaitGroup
+
+	open atomic.Bool
+	// turn counts how often it has opened: a call that began before says nothing of what
+	// came after.
+	turn      atomic.Uint64
+	succeeded atomic.Int64
+	rejected  atomic.Int64
+	probes    atomic.Int64
+
+	mu     sync.Mutex
+	since  time.Time // the second that is counted
+	failed int64     // in it
+	before int64     // succeeded at its beginning
+}
+
+var (
+	_ weir.Lender    = (*Breaker)(nil)
+	_ weir.Holder    = (*Breaker)(nil)
+	_ weir.Supporter = (*Breaker)(nil)
+)
+
+// NewBreaker puts a breaker in front of a store. It is closed, which means that calls
+// pass.
+func NewBreaker(inner weir.Lender, o BreakerOptions) *Breaker {
+	if o.Failures <= 0 {
+		o.Failures = 5
+	}
+	if o.Percent <= 0 {
+		o.Percent = 50
+	}
+	if o.Pause <= 0 {
+		o.Pause = 250 * time.Millisecond
+	}
+	if o.Clock == nil {
+		o.Clock = weir.SystemClock()
+	}
+	b := &Breaker{inner: inner, o: o}
+	b.ctx, b.close = context.WithCancel(context.Background())
+	return b
+}
+
+// Close ends the probing. A breaker that is open stays so.
+func (b *Breaker) Close() {
+	b.close()
+	b.probe.Wait()
+}
+
+// BreakerStats are the figures of a [Breaker].
+type BreakerStats struct {
+	Open     bool
+	Opened   int64 // how often, since the start
+	Probes   int64
+	Rejected int64 // calls that failed at once
+}
+
+// Stats returns the figures.
+func (b *Breaker) Stats() BreakerStats {
+	return BreakerStats{Open: b.open.Load(), Opened: int64(b.turn.Load()), Probes: b.probes.Load(), Rejected: b.rejected.Load()}
+}
+
+// pass begins a call, or says that there is none.
+func (b *Breaker) pass() (turn uint64, err error) {
+	turn = b.turn.Load()
+	if b.open.Load() {
+		b.rejected.Add(1)
+		return 0, ErrOpen
+	}
+	return turn, nil
+}
+
+// passed ends a call.
+func (b *Breaker) passed(turn uint64, err error) {
+	switch {
+	case err == nil:
+		b.succeeded.Add(1)
+	case errors.Is(err, weir.ErrUnavailable):
+		b.fail(turn)
+	}
+}
+
+// fail counts a failure, and opens if it is one too many.
+func (b *Breaker) fail(turn uint64) {
+	b.mu.Lock()
+	now, succeeded := b.o.Clock.Now(), b.succeeded.Load()
+	if now.Sub(b.since) >= time.Second {
+		b.since, b.failed, b.before = now, 0, succeeded
+	}
+	b.failed++
+	all := b.failed + succeeded - b.before
+	opens := turn == b.turn.Load() && !b.open.Load() && b.ctx.Err() == nil &&
+		b.failed >= int64(b.o.Failures) && b.failed*100 >= all*int64(b.o.Percent)
+	if opens {
+		b.turn.Add(1)
+		b.open.Store(true)
+		b.probe.Add(1)
+	}
+	b.mu.Unlock()
+	if !opens {
+		return
+	}
+	if b.o.OnChange != nil {
+		b.o.OnChange(true)
+	}
+	go b.heal()
+}
+
+// heal probes until the store answers, and closes the breaker.
+func (b *Breaker) heal() {
+	defer b.probe.Done()
+	policy, err := weir.NewPolicy("weir-probe", weir.PerSecond(1000))
+	if err != nil {
+		panic(err) // a constant
+	}
+	for pause := b.o.Pause; ; pause = min(2*pause, 8*b.o.Pause) {
+		if b.o.Clock.Sleep(b.ctx, pause+mathrand.N(pause)) != nil {
+			return
+		}
+		if b.answers(policy) {
+			break
+		}
+	}
+	if b.o.Settle != nil {
+		ctx, cancel := context.WithTimeout(b.ctx, time.Second)
+		b.o.Settle(ctx)
+		cancel()
+	}
+	b.mu.Lock()
+	b.since = time.Time{}
+	b.open.Store(false)
+	b.mu.Unlock()
+	if b.o.OnChange != nil {
+		b.o.OnChange(false)
+	}
+}
+
+// answers charges a key that nobody else has: a store that only reads is no use. Another
+// key each time finds another part of a Cluster.
+func (b *Breaker) answers(policy *weir.Policy) bool {
+	b.probes.Add(1)
+	ctx, cancel := context.WithTimeout(b.ctx, time.Second)
+	defer cancel()
+	var out [1]weir.Verdict
+	_, err := b.inner.Take(ctx, []weir.Ask{{Policy: policy, Key: []byte(rand.Text()), Cost: 1}}, out[:])
+	return err == nil
+}
+
+// Take implements [weir.Store].
+func (b *Breaker) Take(ctx context.Context, asks []weir.Ask, out []weir.Verdict) (bool, error) {
+	turn, err := b.pass()
+	if err != nil {
+		return false, err
+	}
+	allowed, err := b.inner.Take(ctx, asks, out)
+	b.passed(turn, err)
+	return allowed, err
+}
+
+// Peek implements [weir.Store].
+func (b *Breaker) Peek(ctx context.Context, asks []weir.Ask, out []weir.Verdict) (bool, error) {
+	turn, err := b.pass()
+	if err != nil {
+		return false, err
+	}
+	allowed, err := b.inner.Peek(ctx, asks, out)
+	b.passed(turn, err)
+	return allowed, err
+}
+
+// Adjust implements [weir.Store].
+func (b *Breaker) Adjust(ctx context.Context, asks []weir.Ask) error {
+	return b.call(func() error { return b.inner.Adjust(ctx, asks) })
+}
+
+// Reset implements [weir.Store].
+func (b *Breaker) Reset(ctx context.Context, asks []weir.Ask) error {
+	return b.call(func() error { return b.inner.Reset(ctx, asks) })
+}
+
+// Lend implements [weir.Lender].
+func (b *Breaker) Lend(ctx context.Context, loans []weir.Loan, out []weir.Grant) error {
+	return b.call(func() error { return b.inner.Lend(ctx, loans, out) })
+}
+
+func (b *Breaker) call(do func() error) error {
+	turn, err := b.pass()
+	if err != nil {
+		return err
+	}
+	err = do()
+	b.passed(turn, err)
+	return err
+}
+
+// Hold implements [weir.Holder] for a store that does.
+func (b *Breaker) Hold(ticks int64) { hold(b.inner, ticks) }
+
+// Supports implements [weir.Supporter] for a store that does.
+func (b *Breaker) Supports(p *weir.Policy) error { return supports(b.inner, p) }
