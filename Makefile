@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO      ?= go
-MODULES := . weirrueidis weiryaml server bench
+MODULES := . weirrueidis weirgoredis weiryaml server bench
 # What the tests run against, installed by `make test` only where it is missing.
 TOOLS   := nginx chromium redis-server redis-sentinel
 
@@ -20,7 +20,7 @@ run: build ## start the gateway of examples/quickstart.yaml with a demo site beh
 test: tools ## install what the tests need, then run all checks and all tests (once plain, once under the race detector)
 	$(MAKE) --no-print-directory check
 	for m in $(MODULES); do (cd $$m && $(GO) test ./...); done
-	for m in . weirrueidis weiryaml server; do (cd $$m && $(GO) test -race ./...); done
+	for m in . weirrueidis weirgoredis weiryaml server; do (cd $$m && $(GO) test -race ./...); done
 
 check: ## gofmt, go vet and staticcheck, in every module
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'gofmt these:'; gofmt -l $$(git ls-files '*.go'); exit 1; }
@@ -48,10 +48,10 @@ replay: build ## replay the 10,000 requests of testdata/access.log through examp
 	bin/weir replay --rules examples/access-log.yaml testdata/access.log
 
 tidy: ## go mod tidy in every module, with the modules of this tree standing in for their releases
-	for m in weirrueidis weiryaml server bench; do (cd $$m && cp go.mod tidy.mod && { cp go.sum tidy.sum 2>/dev/null || true; } \
-	  && $(GO) mod edit -replace github.com/weirhq/weir=.. -replace github.com/weirhq/weir/weiryaml=../weiryaml -replace github.com/weirhq/weir/weirrueidis=../weirrueidis tidy.mod \
+	for m in weirrueidis weirgoredis weiryaml server bench; do (cd $$m && cp go.mod tidy.mod && { cp go.sum tidy.sum 2>/dev/null || true; } \
+	  && $(GO) mod edit -replace github.com/weirhq/weir=.. -replace github.com/weirhq/weir/weiryaml=../weiryaml -replace github.com/weirhq/weir/weirrueidis=../weirrueidis -replace github.com/weirhq/weir/weirgoredis=../weirgoredis tidy.mod \
 	  && GOWORK=off $(GO) mod tidy -modfile=tidy.mod \
-	  && $(GO) mod edit -dropreplace github.com/weirhq/weir -dropreplace github.com/weirhq/weir/weiryaml -dropreplace github.com/weirhq/weir/weirrueidis tidy.mod \
+	  && $(GO) mod edit -dropreplace github.com/weirhq/weir -dropreplace github.com/weirhq/weir/weiryaml -dropreplace github.com/weirhq/weir/weirrueidis -dropreplace github.com/weirhq/weir/weirgoredis tidy.mod \
 	  && mv tidy.mod go.mod && mv tidy.sum go.sum); done
 
 clean: ## remove what build leaves

@@ -87,6 +87,10 @@ type loan struct {
 
 // limit draws one of any size.
 func (w *walk) limit(a weir.Algorithm) weir.Limit {
+	if w.rand.IntN(3) == 0 { // one as people write them
+		windows := []time.Duration{time.Second, time.Minute, time.Hour}
+		return weir.Limit{Algorithm: a, Quota: 1 + w.rand.Int64N(50), Window: windows[w.rand.IntN(len(windows))]}
+	}
 	for {
 		l := weir.Limit{Algorithm: a, Window: time.Duration(1+w.upTo(1<<[]int{4, 24, 33, 51}[w.rand.IntN(4)])) * time.Microsecond}
 		most := int64(algo.Max)
@@ -175,10 +179,14 @@ func (w *walk) now() int64 { return w.clock.Now().UnixMicro() }
 // batch draws jobs, lets the script and the model do them, and compares.
 func (w *walk) batch() {
 	r := newRunner()
+	plain := w.rand.IntN(3) == 0
 	for range 1 + w.rand.IntN(12) {
 		j := w.draw()
+		if plain {
+			j = w.drawPlain()
+		}
 		times := 1
-		if w.rand.IntN(2) == 0 {
+		if w.rand.IntN(2) == 0 && !plain {
 			times += w.rand.IntN(20)
 		}
 		for range times {
@@ -201,6 +209,14 @@ func (w *walk) batch() {
 		*w.keys[key] = h
 	}
 	w.states(jobs)
+}
+
+// drawPlain draws what the script has a short way for: a single unit of a bucket.
+func (w *walk) drawPlain() *job {
+	j := w.store.pool.get(take, 1)
+	p := w.policies[w.rand.IntN(2)]
+	j.asks[0] = ask{policy: p, key: w.store.names.name(p.ID(), []byte{byte('a' + w.rand.IntN(8))}), cost: 1}
+	return j
 }
 
 func (w *walk) draw() *job {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,13 +63,17 @@ func (o *Options) check() error {
 	return nil
 }
 
+// topologyEvery is how often Sentinels are asked who the master is, for those who missed
+// that it was said.
+const topologyEvery = 2 * time.Second
+
 // rueidis translates the options.
 func (o *Options) rueidis() rueidis.ClientOption {
 	r := rueidis.ClientOption{
-		InitAddress: o.Addresses, Username: o.Username, Password: o.Password, TLSConfig: o.TLS, SelectDB: o.Database,
+		InitAddress: slices.Clone(o.Addresses), Username: o.Username, Password: o.Password, TLSConfig: o.TLS, SelectDB: o.Database,
 		ClientName: "weir",
 		Sentinel: rueidis.SentinelOption{MasterSet: o.Master, Username: o.SentinelUsername, Password: o.SentinelPassword,
-			TLSConfig: o.TLS},
+			TLSConfig: o.TLS, TopologyRefreshInterval: topologyEvery},
 		DisableCache: true,
 		// A script that charges must not run twice.
 		DisableRetry: true,
@@ -79,11 +84,14 @@ func (o *Options) rueidis() rueidis.ClientOption {
 		// TCP alone it would live for minutes.
 		ConnWriteTimeout: time.Second,
 		ClusterOption:    rueidis.ClusterOption{MaxMovedRedirections: 8},
+		// Else rueidis finds a Cluster by itself, whose commands must not mix slots.
+		ForceSingleClient: !o.Cluster && o.Master == "",
 	}
 	r.Dialer.Timeout, r.Dialer.KeepAlive = o.DialTimeout, time.Second
 	if o.DialTimeout <= 0 {
 		r.Dialer.Timeout = 200 * time.Millisecond
 	}
+	r.Sentinel.Dialer = r.Dialer
 	if o.Connections > 0 {
 		if r.PipelineMultiplex = bits.Len(uint(o.Connections - 1)); r.PipelineMultiplex == 0 {
 			r.PipelineMultiplex = -1 // one; 0 is rueidis' own choice
@@ -96,6 +104,8 @@ func (o *Options) rueidis() rueidis.ClientOption {
 type Client struct {
 	cluster bool
 	option  rueidis.ClientOption
+	done    chan struct{}  // closed by Close
+	gone    sync.WaitGroup // connections that are let go of
 
 	mu      sync.Mutex
 	closed  bool
@@ -118,14 +128,14 @@ func New(o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &Client{cluster: o.Cluster, option: o.rueidis()}, nil
+	return &Client{cluster: o.Cluster, option: o.rueidis(), done: make(chan struct{})}, nil
 }
 
 // Cluster implements [weirredis.Client].
 func (c *Client) Cluster() bool { return c.cluster }
 
-// errClosed is the error of calls after Close.
-var errClosed = errors.New("weirrueidis: the client is closed")
+// ErrClosed is the error of calls that Close finds under way, and of those after it.
+var ErrClosed = errors.New("weirrueidis: the client is closed")
 
 // Run implements [weirredis.Client].
 func (c *Client) Run(ctx context.Context, calls []*weirredis.Call) {
@@ -134,7 +144,8 @@ func (c *Client) Run(ctx context.Context, calls []*weirredis.Call) {
 		fail(calls, err)
 		return
 	}
-	// rueidis does not leave a connection that is being made when ctx ends.
+	// By itself rueidis does not leave a connection that is being made, nor a queue that
+	// is full, when ctx ends. So it is left behind, with a copy of all it needs.
 	answered := make(chan []rueidis.RedisResult, 1)
 	commands := commands(live, calls)
 	go func() { answered <- live.DoMulti(ctx, commands...) }()
@@ -143,6 +154,8 @@ func (c *Client) Run(ctx context.Context, calls []*weirredis.Call) {
 		c.read(live, calls, results)
 	case <-ctx.Done():
 		fail(calls, ctx.Err())
+	case <-c.done:
+		fail(calls, ErrClosed)
 	}
 }
 
@@ -155,10 +168,11 @@ func fail(calls []*weirredis.Call, err error) {
 func commands(live rueidis.Client, calls []*weirredis.Call) []rueidis.Completed {
 	all := make([]rueidis.Completed, len(calls))
 	for i, call := range calls {
+		n := int64(len(call.Keys))
 		if call.Text {
-			all[i] = live.B().Eval().Script(call.Script).Numkeys(int64(len(call.Keys))).Key(call.Keys...).Arg(call.Args...).Build()
+			all[i] = live.B().Eval().Script(call.Script).Numkeys(n).Key(call.Keys...).Arg(call.Args...).Build()
 		} else {
-			all[i] = live.B().Evalsha().Sha1(call.SHA1).Numkeys(int64(len(call.Keys))).Key(call.Keys...).Arg(call.Args...).Build()
+			all[i] = live.B().Evalsha().Sha1(call.SHA1).Numkeys(n).Key(call.Keys...).Arg(call.Args...).Build()
 		}
 	}
 	return all
@@ -184,7 +198,7 @@ func (c *Client) connected(ctx context.Context) (rueidis.Client, error) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	if c.live != nil {
 		defer c.mu.Unlock()
@@ -202,18 +216,24 @@ func (c *Client) connected(ctx context.Context) (rueidis.Client, error) {
 		return a.live, a.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	case <-c.done:
+		return nil, ErrClosed
 	}
 }
 
 func (c *Client) connect(a *attempt) {
 	live, err := rueidis.NewClient(c.option)
-	c.mu.Lock()
-	if err == nil && c.closed {
+	if err != nil && live != nil {
 		live.Close()
-		live, err = nil, errClosed
+		live = nil
 	}
 	if said, ok := rueidis.IsRedisErr(err); ok { // such as WRONGPASS
 		err = weirredis.ServerError(said.Error())
+	}
+	c.mu.Lock()
+	if c.closed && live != nil {
+		go live.Close()
+		live, err = nil, ErrClosed
 	}
 	a.live, a.err = live, err
 	c.live, c.attempt = live, nil
@@ -225,23 +245,28 @@ func (c *Client) connect(a *attempt) {
 // for the master anew.
 func (c *Client) drop(live rueidis.Client) {
 	c.mu.Lock()
-	dropped := c.live == live
-	if dropped {
-		c.live = nil
+	defer c.mu.Unlock()
+	if c.live != live {
+		return
 	}
-	c.mu.Unlock()
-	if dropped {
-		go live.Close() // it waits for the calls under way
-	}
+	c.live = nil
+	c.gone.Go(live.Close)
 }
 
-// Close implements [weirredis.Client].
+// Close implements [weirredis.Client]. A server that does not answer delays it by about
+// a second for each connection. An attempt to connect ends by itself, within the
+// DialTimeout or, with Sentinels, some seconds.
 func (c *Client) Close() {
 	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		close(c.done)
+	}
 	live := c.live
-	c.live, c.closed = nil, true
+	c.live = nil
 	c.mu.Unlock()
 	if live != nil {
 		live.Close()
 	}
+	c.gone.Wait()
 }

@@ -2,6 +2,7 @@ package weirrueidis_test
 
 import (
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/weirhq/weir/weirredis"
@@ -11,15 +12,19 @@ import (
 
 func open(t testing.TB, w clienttest.Where) weirredis.Client {
 	t.Helper()
-	c, err := weirrueidis.New(weirrueidis.Options{Addresses: w.Addresses, Password: w.Password, Master: w.Master, Cluster: w.Cluster})
+	c, err := weirrueidis.New(weirrueidis.Options{Addresses: w.Addresses, Username: w.Username, Password: w.Password,
+		TLS: w.TLS, Database: w.Database, Master: w.Master, Cluster: w.Cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
 	return c
 }
 
 func TestTheClientKeepsEveryPromise(t *testing.T) { clienttest.Run(t, open) }
+
+func TestStoresOnItKeepEveryPromise(t *testing.T) {
+	clienttest.RunStore(t, open, os.DirFS("../testdata/decisions"))
+}
 
 func TestOptionsThatCannotBe(t *testing.T) {
 	for name, o := range map[string]weirrueidis.Options{

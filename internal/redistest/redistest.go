@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a test that is about to fail waits.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // Until waits for a condition that other processes bring about, and fails the test if
 // it never comes.

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -27,19 +28,53 @@ func TestSingleComesAndGoes(t *testing.T) {
 func TestSentinelsFailOver(t *testing.T) {
 	s := Sentinel(t)
 	first := s.Master()
-	if first != s.Servers[0] {
+	if first == nil || slices.Contains(s.Replicas, first) {
 		t.Fatalf("the master is %v", first)
 	}
 	first.Kill()
 	Until(t, "a replica takes over", func() bool { m := s.Master(); return m != nil && m != first })
-	if m := s.Master(); !slices.Contains(s.Servers[1:], m) {
+	if m := s.Master(); !slices.Contains(s.Replicas, m) {
 		t.Errorf("the master is %v", m)
+	}
+}
+
+func TestSlotIsThatOfRedis(t *testing.T) {
+	s := Single(t, "--cluster-enabled", "yes")
+	for _, key := range []string{"", "a", "123456789", "weir:{abc}d", "{}x", "x{}{y}", "{a{b}c}", "a}b{c", "\xff\x00"} {
+		if got, want := strconv.Itoa(Slot(key)), s.Must("CLUSTER", "KEYSLOT", key); got != want {
+			t.Errorf("%q is in slot %s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestAStoppedServerGoesOn(t *testing.T) {
+	s := Single(t)
+	s.Stop()
+	done := make(chan error)
+	go func() { _, err := s.Do("PING"); done <- err }()
+	s.Continue()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	s.Stop()
+	s.Kill() // which a server that stands still must not outlive
+}
+
+func TestASlotMovesBackAtOnce(t *testing.T) {
+	c := Cluster(t, 2)
+	slot := Slot("x")
+	c.Nodes[c.Owner(slot)].Must("SET", "x", "1")
+	for range 10 {
+		c.MoveSlot(slot, 1-c.Owner(slot))
+	}
+	if got := c.Nodes[c.Owner(slot)].Must("GET", "x"); got != "1" {
+		t.Errorf("after ten moves: %q", got)
 	}
 }
 
 func TestClusterMovesSlots(t *testing.T) {
 	c := Cluster(t, 3)
-	slot := c.Slot("{x}")
+	slot := Slot("{x}")
 	from := c.Owner(slot)
 	to := (from + 1) % 3
 	c.Nodes[from].Must("SET", "{x}1", "one")

@@ -13,9 +13,10 @@ type Sentinels struct {
 	// Addrs are those of the Sentinels, and Name is what they call the master.
 	Addrs []string
 	Name  string
-	// Servers are the master that it was at first and its replicas.
-	Servers []*Server
+	// Replicas are those of the first master.
+	Replicas []*Server
 
+	servers   []*Server
 	sentinels []*Server
 }
 
@@ -24,10 +25,10 @@ type Sentinels struct {
 func Sentinel(t testing.TB) *Sentinels {
 	t.Helper()
 	s := &Sentinels{Name: "weir"}
-	s.Servers = []*Server{Single(t)}
-	host, number, _ := strings.Cut(s.Servers[0].Addr, ":")
+	s.servers = []*Server{Single(t)}
+	host, number, _ := strings.Cut(s.servers[0].Addr, ":")
 	for range 2 {
-		s.Servers = append(s.Servers, Single(t, "--replicaof", host+" "+number, "--repl-diskless-sync-delay", "0"))
+		s.servers = append(s.servers, Single(t, "--replicaof", host+" "+number, "--repl-diskless-sync-delay", "0"))
 	}
 	for range 3 {
 		file := filepath.Join(t.TempDir(), "sentinel.conf")
@@ -40,6 +41,7 @@ func Sentinel(t testing.TB) *Sentinels {
 		s.sentinels = append(s.sentinels, one)
 		s.Addrs = append(s.Addrs, one.Addr)
 	}
+	s.Replicas = s.servers[1:]
 	Until(t, "the Sentinels know each other and the replicas", func() bool {
 		for _, one := range s.sentinels {
 			text, err := one.Do("INFO", "sentinel")
@@ -47,7 +49,7 @@ func Sentinel(t testing.TB) *Sentinels {
 				return false
 			}
 		}
-		for _, r := range s.Servers[1:] {
+		for _, r := range s.Replicas {
 			if text, err := r.Do("INFO", "replication"); err != nil || !strings.Contains(text, "master_link_status:up") {
 				return false
 			}
@@ -65,7 +67,7 @@ func (s *Sentinels) Master() *Server {
 			continue
 		}
 		addr := strings.ReplaceAll(answer, "\n", ":")
-		for _, server := range s.Servers {
+		for _, server := range s.servers {
 			if server.Addr == addr {
 				return server
 			}

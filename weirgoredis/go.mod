@@ -1,0 +1,14 @@
+module github.com/weirhq/weir/weirgoredis
+
+go 1.26.0
+
+require (
+	github.com/redis/go-redis/v9 v9.24.0
+	github.com/weirhq/weir v0.1.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+)
