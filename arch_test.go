@@ -50,7 +50,7 @@ var rooms = map[string]struct {
 	"replay":               {[]string{"", "rules", "accesslog", "clientip", "urlpath", "internal/field"}, "replay drives the same engine by yesterday's log"},
 	"weiryaml":             {[]string{"rules", ""}, "weiryaml turns YAML into a rule document and does nothing else"},
 	"server/config":        {[]string{"", "rules", "weiryaml", "clientip"}, "config is what cannot reload"},
-	"server/metrics": {[]string{"", "rules", "weirhttp"},
+	"server/metrics": {[]string{"", "rules", "weirhttp", "weirredis", "tier"},
 		"metrics translate what the Observer hears; never a raw key"},
 	"server/gateway": {[]string{"", "rules", "weirhttp", "headers", "clientip", "urlpath", "server/config", "server/metrics"},
 		"doors never import one another, count nothing and read no rule documents"},
@@ -63,10 +63,12 @@ var rooms = map[string]struct {
 		"main only starts the command line"},
 	"bench":           {nil, "bench measures and is imported by nobody"},
 	"bench/cmd/table": {nil, "bench measures and is imported by nobody"},
+	"bench/redis":     {nil, "bench measures and is imported by nobody"},
+	"bench/cmd/redis": {nil, "bench measures and is imported by nobody"},
 }
 
 // anyRoom are the rooms whose nil list means everything instead of nothing.
-var anyRoom = []string{"server/daemon", "server/cli", "bench", "bench/cmd/table"}
+var anyRoom = []string{"server/daemon", "server/cli", "bench", "bench/cmd/table", "bench/redis", "bench/cmd/redis"}
 
 // outside is what algo may import of the standard library.
 var outside = []string{"math", "math/bits", "slices"}

@@ -24,15 +24,15 @@ type Lending struct {
 	Life int64
 }
 
-// least is the number of units below which nothing is lent, so that small limits and
-// the last units of large ones are asked for one by one.
-const least = 20
+// LeastLent is the number of units left below which nothing is lent, so that small
+// limits and the last units of large ones are asked for one by one.
+const LeastLent = 20
 
 // Lending of a limit. Only a Bucket, FixedWindow or SlidingWindow of 20 units and
 // more is lent.
 func (p *Params) Lending() Lending {
 	const second = 1_000_000
-	if p.Cap < least {
+	if p.Cap < LeastLent {
 		return Lending{}
 	}
 	full, long := p.Window, p.Window/20
@@ -120,7 +120,7 @@ func Lend(p *Params, s State, l Ledger, now int64, q Loan) (State, Ledger, Grant
 	}
 	s, v := Decide(p, s, now, 0, 0)
 	g := Grant{Life: lending.Life, Name: now}
-	if lending.Life > 0 && v.Remaining >= least {
+	if lending.Life > 0 && v.Remaining >= LeastLent {
 		g.Units = max(min(q.Want, v.Remaining/2), 0)
 	}
 	switch p.Kind {

@@ -13,6 +13,24 @@ import (
 // can aim at a place or at a collision.
 type place struct{ hi, lo uint64 }
 
+// seeds make places.
+type seeds [4]maphash.Seed
+
+func newSeeds() (s seeds) {
+	for i := range s {
+		s[i] = maphash.MakeSeed()
+	}
+	return s
+}
+
+func (s *seeds) of(p *weir.Policy, key []byte) place {
+	id := p.ID()
+	return place{
+		hi: maphash.Bytes(s[0], key) ^ maphash.String(s[1], id),
+		lo: maphash.Bytes(s[2], key) ^ maphash.String(s[3], id),
+	}
+}
+
 const (
 	ways    = 4  // places a refusal may be in
 	stripes = 64 // locks of writers, and counters
@@ -21,7 +39,7 @@ const (
 // places hold refusals. Readers take no lock and write nothing but a counter: a key
 // that is refused thousands of times a second is looked up by all cores at once.
 type places struct {
-	seeds  [4]maphash.Seed
+	seeds  seeds
 	slots  []atomic.Pointer[refusal] // ways each
 	stripe [stripes]stripe
 }
@@ -34,20 +52,10 @@ type stripe struct {
 }
 
 func newPlaces(keys int) *places {
-	p := &places{slots: make([]atomic.Pointer[refusal], max(keys/ways, 1)*ways)}
-	for i := range p.seeds {
-		p.seeds[i] = maphash.MakeSeed()
-	}
-	return p
+	return &places{seeds: newSeeds(), slots: make([]atomic.Pointer[refusal], max(keys/ways, 1)*ways)}
 }
 
-func (p *places) of(a *weir.Ask) place {
-	id := a.Policy.ID()
-	return place{
-		hi: maphash.Bytes(p.seeds[0], a.Key) ^ maphash.String(p.seeds[1], id),
-		lo: maphash.Bytes(p.seeds[2], a.Key) ^ maphash.String(p.seeds[3], id),
-	}
-}
+func (p *places) of(a *weir.Ask) place { return p.seeds.of(a.Policy, a.Key) }
 
 // set are the slots a refusal may be in, and the stripe that owns them.
 func (p *places) set(id place) ([]atomic.Pointer[refusal], *stripe) {

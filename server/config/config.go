@@ -14,7 +14,8 @@
 //	  timeouts: {header: 10s, body: 1m, send: 1m, idle: 2m, connect: 5s, response: 1m, shutdown: 30s}
 //	admin:     {listen: 127.0.0.1:6070}           # loopback only: it asks for no credential
 //	client_ip: {trusted_proxies: [10.0.0.0/8], header: X-Forwarded-For, ipv6_prefix: 64}
-//	store:     memory                             # or {memory: {max_keys: 1000000}}
+//	store:     memory                             # or {memory: {max_keys: 1000000}}, or what nodes share:
+//	                                              # {redis: {addresses: ["127.0.0.1:6379"], prefix: weir, timeout: 50ms}}
 //	headers:   [ietf]                             # and x for X-RateLimit-*; [] for none
 //	rules:     [...]                              # or rules_file: rules.yaml
 //
@@ -98,6 +99,13 @@ func Load(name string, data []byte) (*Config, rules.Problems) {
 		c.RulesFile = beside(name, *f.RulesFile)
 	case tree.Get("rules") == nil && tree.Kind == rules.Map:
 		problems = append(problems, tree.Problem("rules", "is missing; write the rules here, or where they are as rules_file"))
+	}
+	if r := c.Store.Redis; r != nil {
+		for _, path := range r.paths() {
+			if *path != "" {
+				*path = beside(name, *path)
+			}
+		}
 	}
 	problems = append(problems, c.check()...)
 	if problems.Err() != nil {

@@ -67,10 +67,12 @@ func (n *Network) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Store is where counters are kept: in the memory of the process.
+// Store is where counters are kept: in the memory of the process, or in Redis.
 type Store struct {
-	// Memory bounds it.
-	Memory Memory `json:"memory"`
+	// Memory bounds the store in memory.
+	Memory Memory
+	// Redis is used if it is not nil.
+	Redis *Redis
 }
 
 // Memory bounds the store in memory.
@@ -81,8 +83,8 @@ type Memory struct {
 
 // storeFields are the stores by name.
 type storeFields struct {
-	Memory *Memory     `json:"memory"`
-	Redis  unavailable `json:"redis"`
+	Memory *Memory `json:"memory"`
+	Redis  *Redis  `json:"redis"`
 }
 
 // DecodeNode reads "memory", or a map with the one store that is used.
@@ -91,15 +93,19 @@ func (s *Store) DecodeNode(path string, n *rules.Node) rules.Problems {
 	case n.Kind == rules.String && n.Value == "memory":
 		return nil
 	case n.Kind == rules.String && n.Value == "redis":
-		return rules.Problems{n.Problem(path, "redis is not available in this version of weir; write memory")}
+		return rules.Problems{n.Problem(path, `does not say where redis is; write {redis: {addresses: ["127.0.0.1:6379"]}}`)}
 	case n.Kind != rules.Map || len(n.Entries) == 0:
-		return rules.Problems{n.Problem(path, "is not a store; write memory, or {memory: {max_keys: 1000000}}")}
+		return rules.Problems{n.Problem(path, `is not a store; write memory, {memory: {max_keys: 1000000}}, or {redis: {addresses: ["127.0.0.1:6379"]}}`)}
 	}
 	var f storeFields
 	problems := rules.DecodeAt(path, n, &f)
+	if f.Memory != nil && f.Redis != nil {
+		problems = append(problems, n.Problem(path, "names two stores; keep one of memory and redis"))
+	}
 	if f.Memory != nil {
 		s.Memory = *f.Memory
 	}
+	s.Redis = f.Redis
 	return problems
 }
 

@@ -58,7 +58,8 @@ type Daemon struct {
 	sampled *sampler
 	running *config.Config // what was installed
 	metrics *metrics.Metrics
-	memory  *weir.Memory
+	memory  *weir.Memory // nil if the store is shared
+	shared  *shared      // nil if it is not
 	limiter *weirhttp.Limiter
 	gateway *gateway.Gateway
 	demo    *demo.Site // nil without one
@@ -157,8 +158,19 @@ func (d *Daemon) limit() error {
 	if err != nil {
 		return err
 	}
-	d.memory = weir.NewMemory(weir.MemoryOptions{MaxKeys: d.running.Store.Memory.MaxKeys})
-	d.metrics.Memory(d.memory.Stats)
+	o := weir.Options[*weirhttp.Request]{}
+	var store weir.Store
+	if d.running.Store.Redis != nil {
+		if d.shared, err = newShared(d.running.Store, d.log); err != nil {
+			return err
+		}
+		d.metrics.Shared(d.shared.figures)
+		store, o.Local = d.shared.store(), d.shared.share
+	} else {
+		d.memory = weir.NewMemory(weir.MemoryOptions{MaxKeys: d.running.Store.Memory.MaxKeys})
+		d.metrics.Memory(d.memory.Stats)
+		store = d.memory
+	}
 	heard := observers{
 		metrics.Observer[*weirhttp.Request](d.metrics),
 		refusals{slog.New(d.sampled)},
@@ -166,8 +178,8 @@ func (d *Daemon) limit() error {
 	if d.demo != nil {
 		heard = append(heard, audience{d.demo})
 	}
-	d.limiter, err = weir.New(d.metrics.Store(d.memory), program.Ruleset,
-		weir.Options[*weirhttp.Request]{Observer: heard})
+	o.Observer = heard
+	d.limiter, err = weir.New(d.metrics.Store(store), program.Ruleset, o)
 	if err != nil {
 		return err
 	}
@@ -210,6 +222,9 @@ func (d *Daemon) close() {
 			_ = ln.Close() // nobody was served
 		}
 	}
+	if d.shared != nil {
+		d.shared.close()
+	}
 }
 
 // Run answers until ctx ends, and then returns when the requests that were being
@@ -241,6 +256,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	if d.demo != nil {
 		part(func(ctx context.Context) error { return serve(ctx, d.demoDoor, d.demo) })
+	}
+	if d.shared != nil {
+		part(d.shared.run)
 	}
 	part(d.tidy)
 	context.AfterFunc(front, func() {
@@ -284,7 +302,7 @@ func (d *Daemon) tidy(ctx context.Context) error {
 			return nil
 		case now := <-tick.C:
 			d.sampled.flush(now)
-			if n%sweep == 0 {
+			if n%sweep == 0 && d.memory != nil {
 				d.memory.Sweep()
 			}
 		}

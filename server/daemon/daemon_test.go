@@ -27,13 +27,14 @@ const patience = 20 * time.Second
 type running struct {
 	t    *testing.T
 	d    *daemon.Daemon
+	path string // of the configuration
 	log  *lines
 	stop func() error
 }
 
 func run(t *testing.T, path string, o daemon.Options) *running {
 	t.Helper()
-	r := &running{t: t, log: &lines{news: make(chan struct{}, 1)}}
+	r := &running{t: t, path: path, log: &lines{news: make(chan struct{}, 1)}}
 	o.Config, o.Log = path, slog.New(slog.NewTextHandler(r.log, nil))
 	o.Watch = source.Options{Quiet: 5 * time.Millisecond, Poll: 50 * time.Millisecond}
 	d, err := daemon.New(t.Context(), o)

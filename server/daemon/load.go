@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir/rules"
 	"github.com/weirhq/weir/server/config"
 	"github.com/weirhq/weir/source"
+	"github.com/weirhq/weir/weirredis"
 )
 
 // Load reads a configuration and the rules that it holds or leads to. The error is
@@ -18,17 +19,27 @@ func Load(ctx context.Context, path string) (*config.Config, *rules.Document, er
 		return nil, nil, err
 	}
 	c, err := configuration(doc)
-	if err != nil || c.RulesFile == "" {
-		if err != nil {
-			return nil, nil, err
-		}
-		return c, c.Rules, nil
-	}
-	if doc, err = read(ctx, c.RulesFile); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
-	set, err := ruleset(doc)
-	return c, set, err
+	set := c.Rules
+	if c.RulesFile != "" {
+		if doc, err = read(ctx, c.RulesFile); err != nil {
+			return nil, nil, err
+		}
+		if set, err = ruleset(doc); err != nil {
+			return nil, nil, err
+		}
+	}
+	return c, set, runnable(c, set)
+}
+
+// runnable returns what the configured store cannot do of rules.
+func runnable(c *config.Config, set *rules.Document) error {
+	if c.Store.Redis == nil {
+		return nil
+	}
+	return set.Unsupported(weirredis.Supports).Err()
 }
 
 // read waits for a file, or the files of a directory, to stand still, and returns

@@ -74,6 +74,9 @@ func (d *Daemon) apply(set *rules.Document) error {
 	if err != nil {
 		return err
 	}
+	if err := runnable(d.running, set); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	changes := rules.Diff(d.rules, set)

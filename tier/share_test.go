@@ -1,0 +1,268 @@
+package tier_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/algo"
+	"github.com/weirhq/weir/tier"
+	"github.com/weirhq/weir/weirtest"
+)
+
+// stage is a Share on a clock that tests move.
+type stage struct {
+	*testing.T
+	clock *weirtest.Clock
+	share *tier.Share
+	down  bool
+}
+
+func newStage(t *testing.T, nodes int) *stage {
+	s := &stage{T: t, clock: new(weirtest.Clock), down: true}
+	s.share = tier.NewShare(tier.ShareOptions{Live: func() int { return nodes }, Down: func() bool { return s.down }, MaxKeys: 100, Clock: s.clock})
+	return s
+}
+
+// takes asks so often, and returns how often it was allowed.
+func (s *stage) takes(p *weir.Policy, key string, times int) (n int) {
+	s.Helper()
+	for range times {
+		if ok, err := s.share.Take(s.Context(), []weir.Ask{{Policy: p, Key: []byte(key), Cost: 1}}, make([]weir.Verdict, 1)); err != nil {
+			s.Fatal(err)
+		} else if ok {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *stage) want(p *weir.Policy, key string, times, want int) {
+	s.Helper()
+	if got := s.takes(p, key, times); got != want {
+		s.Errorf("%v after %v: %d of %d allowed, want %d", p.Limit, s.clock.Since(), got, times, want)
+	}
+}
+
+func TestAShareIsAPartOfEachLimit(t *testing.T) {
+	limit := func(quota int64, a weir.Algorithm) *weir.Policy {
+		return must(weir.NewPolicy(a.String(), weir.Limit{Quota: quota, Window: time.Minute, Algorithm: a}))
+	}
+	s := newStage(t, 4)
+	s.clock.Advance(10 * time.Second) // into a window
+	all := []*weir.Policy{limit(40, weir.TokenBucket), limit(41, weir.FixedWindow), limit(43, weir.FixedWindowFirst), limit(42, weir.SlidingLog), limit(40, weir.SlidingWindow)}
+	for _, p := range all {
+		s.want(p, "k", 50, 0) // it starts empty
+	}
+	s.clock.Advance(3 * time.Second)
+	s.want(all[0], "k", 50, 0)
+	s.want(all[0], "late", 50, 0) // whenever a key is first seen
+	s.clock.Advance(3 * time.Second)
+	s.want(all[0], "k", 50, 1) // 10 in a minute
+	s.want(all[0], "late", 50, 1)
+	s.clock.Advance(44 * time.Second) // the window's end
+	s.want(all[1], "k", 50, 10)
+	s.clock.Advance(10 * time.Second) // a minute after the beginning
+	s.want(all[1], "k", 50, 0)
+	s.want(all[2], "k", 50, 10)
+	s.want(all[3], "k", 50, 10)
+	s.want(all[0], "new", 50, 10)
+	s.want(limit(3, weir.FixedWindow), "small", 50, 1) // at least one
+	s.want(limit(0, weir.FixedWindow), "none", 50, 0)
+	s.clock.Advance(time.Hour)
+	for i, n := range []int{10, 10, 10, 10, 10} {
+		s.want(all[i], "k", 50, n)
+	}
+}
+
+// TestAMishapFindsNoShare: a call that fails alone, long after an outage, finds no more
+// than an outage that begins.
+func TestAMishapFindsNoShare(t *testing.T) {
+	s := newStage(t, 2)
+	p := must(weir.NewPolicy("p", weir.PerSecond(100)))
+	s.takes(p, "k", 1)
+	s.clock.Advance(time.Minute)
+	s.want(p, "k", 100, 50)
+	s.down = false
+	s.clock.Advance(time.Minute)
+	s.want(p, "k", 100, 0)
+	s.clock.Advance(500 * time.Millisecond)
+	s.down = true // it was the first of many
+	s.want(p, "k", 100, 25)
+	s.clock.Advance(time.Minute)
+	s.want(p, "k", 100, 50)
+}
+
+func TestSettleChargesWhatStillCounts(t *testing.T) {
+	s := newStage(t, 2)
+	bank := newBank(s.clock)
+	bucket := must(weir.NewPolicy("bucket", weir.PerMinute(60)))
+	window := must(weir.NewPolicy("window", weir.Limit{Quota: 60, Window: time.Minute, Algorithm: weir.FixedWindow}))
+	s.takes(bucket, "k", 1)
+	s.clock.Advance(time.Hour)
+	s.want(bucket, "k", 50, 30)
+	s.want(window, "k", 50, 30)
+	if err := s.share.Adjust(t.Context(), []weir.Ask{{Policy: bucket, Key: []byte("k"), Cost: -5, At: s.clock.Now().UnixMicro()}}); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.Advance(10 * time.Second) // 5 of the bucket are forgiven at the node's rate
+	if err := s.share.Settle(t.Context(), bank); err != nil {
+		t.Fatal(err)
+	}
+	left := func(p *weir.Policy) int64 {
+		out := make([]weir.Verdict, 1)
+		_, _ = bank.Peek(t.Context(), []weir.Ask{{Policy: p, Key: []byte("k"), Cost: 1}}, out)
+		return out[0].Remaining
+	}
+	if got := left(bucket); got != 60-20 {
+		t.Errorf("%d left of the bucket, want 40", got)
+	}
+	if got := left(window); got != 60-30 {
+		t.Errorf("%d left of the window, want 30", got)
+	}
+	if st := s.share.Stats(); st.Settled != 50 || st.Keys != 0 || st.Allowed != 60 {
+		t.Errorf("%+v", st)
+	}
+	// A second time there is nothing to settle.
+	if err := s.share.Settle(t.Context(), bank); err != nil || left(bucket) != 40 {
+		t.Errorf("settled twice: %v, %d left", err, left(bucket))
+	}
+}
+
+func TestKeysOfAShareAreBounded(t *testing.T) {
+	s := newStage(t, 1)
+	p := must(weir.NewPolicy("p", weir.PerSecond(1)))
+	for i := range 10_000 {
+		s.takes(p, fmt.Sprint(i), 1)
+	}
+	s.clock.Advance(time.Minute)
+	got := 0
+	for i := range 10_000 {
+		got += s.takes(p, fmt.Sprint(i), 1)
+	}
+	if n := s.share.Stats().Keys; n > 100+1024 {
+		t.Errorf("%d keys", n)
+	}
+	if got > 100+1024 {
+		t.Errorf("%d keys of 10,000 were allowed one each, and have no more than 1124 places", got)
+	}
+}
+
+func TestRulesOfAShareAreAllOrNothing(t *testing.T) {
+	s := newStage(t, 1)
+	one, two := must(weir.NewPolicy("one", weir.PerMinute(1))), must(weir.NewPolicy("two", weir.PerMinute(2)))
+	s.takes(one, "k", 1)
+	s.clock.Advance(time.Hour)
+	for i, want := range []string{"true true true", "false false true", "false false true"} {
+		out := make([]weir.Verdict, 2)
+		ok, _ := s.share.Take(t.Context(), []weir.Ask{{Policy: one, Key: []byte("k"), Cost: 1}, {Policy: two, Key: []byte("k"), Cost: 1}}, out)
+		if got := fmt.Sprint(ok, out[0].OK, out[1].OK); got != want {
+			t.Errorf("request %d: %s, want %s", i, got, want)
+		}
+	}
+}
+
+// TestAnOutageAllowsTheLimitAndOneOfEachNode: whatever the limit, the nodes and the
+// outages, what all nodes allow together, before, during and after, is within the limit
+// and as many units more as there are nodes.
+func TestAnOutageAllowsTheLimitAndOneOfEachNode(t *testing.T) {
+	for _, limit := range []weir.Limit{
+		weir.PerSecond(200), weir.PerSecond(7), {Quota: 100, Window: time.Second, Burst: 10},
+		{Quota: 100, Window: time.Second, Algorithm: weir.FixedWindow},
+		{Quota: 5, Window: 2 * time.Second, Algorithm: weir.FixedWindow},
+		{Quota: 100, Window: time.Second, Algorithm: weir.SlidingLog},
+	} {
+		for _, nodes := range []int{1, 2, 10} {
+			t.Run(fmt.Sprint(limit.Algorithm, limit.Quota, nodes), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { outageOf(t, limit, nodes) })
+			})
+		}
+	}
+}
+
+func outageOf(t *testing.T, limit weir.Limit, nodes int) {
+	bank := newBank(weir.SystemClock())
+	policy := must(weir.NewPolicy("p", limit))
+	var down atomic.Bool
+	shares := make([]*tier.Share, nodes)
+	for i := range shares {
+		shares[i] = tier.NewShare(tier.ShareOptions{Live: func() int { return nodes }, Down: down.Load})
+	}
+	var mu sync.Mutex
+	var admitted []admission
+	rate := float64(limit.Quota) / limit.Window.Seconds()
+	var all sync.WaitGroup
+	const span = 30 * time.Second
+	for i := range nodes {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(i), 7))
+			for end := time.Now().Add(span); time.Now().Before(end); {
+				time.Sleep(time.Duration(random.ExpFloat64() / rate / 3 * float64(nodes) * float64(time.Second)))
+				ask, out := []weir.Ask{{Policy: policy, Key: []byte("k"), Cost: 1}}, make([]weir.Verdict, 1)
+				var store weir.Store = bank
+				if down.Load() {
+					store = shares[i]
+				}
+				if ok, err := store.Take(t.Context(), ask, out); err != nil {
+					t.Error(err)
+				} else if ok {
+					mu.Lock()
+					admitted = append(admitted, admission{time.Now().UnixMicro(), 1})
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(3, 5))
+	for end := time.Now().Add(span); time.Now().Before(end); {
+		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
+		down.Store(true)
+		time.Sleep(time.Duration(random.Int64N(int64(5 * time.Second))))
+		for _, s := range shares {
+			if err := s.Settle(context.Background(), bank); err != nil {
+				t.Error(err)
+			}
+		}
+		down.Store(false)
+	}
+	all.Wait()
+	slices.SortFunc(admitted, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
+	more := *policy.Params()
+	more.Cap += int64(nodes)
+	var state algo.State
+	var log []algo.Entry
+	over := 0
+	for _, a := range admitted {
+		if more.Kind == algo.SlidingLog {
+			s, v := algo.DecideLog(&more, state, log, a.at, 1)
+			if !v.OK {
+				over++
+				continue
+			}
+			state, log = algo.Record(&more, s, log, 1)
+			continue
+		}
+		s, v := algo.Decide(&more, state, a.at, 1, 0)
+		if !v.OK {
+			over++
+			continue
+		}
+		state = s
+	}
+	ideal := rate * span.Seconds()
+	t.Logf("%d allowed of %.0f", len(admitted), ideal)
+	if over > 0 {
+		t.Errorf("%d of %d units above the limit and one for each of %d nodes", over, len(admitted), nodes)
+	}
+	if float64(len(admitted)) < ideal/4 {
+		t.Errorf("only %d of %.0f were allowed", len(admitted), ideal)
+	}
+}
