@@ -43,8 +43,16 @@ func (e eager) Reset(ctx context.Context, asks []weir.Ask) error {
 	return e.Lease.Reset(ctx, e.fast(asks))
 }
 
-// TestFastKeepsEveryPromiseOfAStore: its limits are mostly small, and those are exact.
-func TestFastKeepsEveryPromiseOfAStore(t *testing.T) {
+// Supports refuses limits that are lent, of which a few units may be missing.
+func (e eager) Supports(p *weir.Policy) error {
+	if p.Params().Lending().Life > 0 {
+		return weir.ErrUnsupported
+	}
+	return e.Lease.Supports(p)
+}
+
+// TestSmallLimitsAreExactThoughFast: to the unit and the microsecond.
+func TestSmallLimitsAreExactThoughFast(t *testing.T) {
 	weirtest.TestStore(t, func(t testing.TB, c weir.Clock) weir.Store { return eager{leaseOverBank(t, c).(*tier.Lease)} })
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -77,9 +78,6 @@ func (o *Options) rueidis() rueidis.ClientOption {
 		DisableCache: true,
 		// A script that charges must not run twice.
 		DisableRetry: true,
-		// A call that is given up must not take the connection, and the calls of others,
-		// with it: that is so for calls that are pipelined.
-		AlwaysPipelining: true,
 		// A connection that says nothing for so long is asked, and then given up: by the
 		// TCP alone it would live for minutes.
 		ConnWriteTimeout: time.Second,
@@ -104,6 +102,7 @@ func (o *Options) rueidis() rueidis.ClientOption {
 type Client struct {
 	cluster bool
 	option  rueidis.ClientOption
+	sound   atomic.Bool    // the last call was answered
 	done    chan struct{}  // closed by Close
 	gone    sync.WaitGroup // connections that are let go of
 
@@ -144,14 +143,19 @@ func (c *Client) Run(ctx context.Context, calls []*weirredis.Call) {
 		fail(calls, err)
 		return
 	}
-	// By itself rueidis does not leave a connection that is being made, nor a queue that
-	// is full, when ctx ends. So it is left behind, with a copy of all it needs.
-	answered := make(chan []rueidis.RedisResult, 1)
 	commands := commands(live, calls)
+	if c.sound.Load() {
+		c.read(ctx, live, calls, live.DoMulti(ctx, commands...))
+		return
+	}
+	// By itself rueidis does not leave a connection that another call is making, nor a
+	// queue that is full, when ctx ends. So after a failure a call is left behind, with a
+	// copy of all it needs, until one has succeeded.
+	answered := make(chan []rueidis.RedisResult, 1)
 	go func() { answered <- live.DoMulti(ctx, commands...) }()
 	select {
 	case results := <-answered:
-		c.read(live, calls, results)
+		c.read(ctx, live, calls, results)
 	case <-ctx.Done():
 		fail(calls, ctx.Err())
 	case <-c.done:
@@ -179,17 +183,27 @@ func commands(live rueidis.Client, calls []*weirredis.Call) []rueidis.Completed 
 }
 
 // read writes the answers to the calls.
-func (c *Client) read(live rueidis.Client, calls []*weirredis.Call, results []rueidis.RedisResult) {
+func (c *Client) read(ctx context.Context, live rueidis.Client, calls []*weirredis.Call, results []rueidis.RedisResult) {
+	sound := true
 	for i, call := range calls {
 		call.Reply, call.Err = results[i].ToString()
 		said, ok := rueidis.IsRedisErr(call.Err)
 		if !ok {
+			if call.Err != nil {
+				sound = false
+				if ctx.Err() != nil { // else it may be the timeout of a connection
+					call.Err = ctx.Err()
+				}
+			}
 			continue
 		}
 		call.Err = weirredis.ServerError(said.Error())
 		if strings.HasPrefix(said.Error(), "READONLY") {
 			c.drop(live)
 		}
+	}
+	if sound != c.sound.Load() {
+		c.sound.Store(sound)
 	}
 }
 
