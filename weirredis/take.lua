@@ -45,13 +45,15 @@ local values = redis.call('MGET', unpack(KEYS))
 -- byte says which: two bits each for used, prev and unit, 64 if a ledger follows, and
 -- 128 + width for a log.
 local WIDTHS = {[0] = 1, 2, 4, 7}
+local PARTS = {[0] = 'I1', 'I2', 'I4', 'I7'}
 local formats, sizes = {}, {}
 local function format(code)
   local f = formats[code]
   if not f then
-    local widths = code % 64
-    local a, b, c = WIDTHS[widths % 4], WIDTHS[floor(widths / 4) % 4], WIDTHS[floor(widths / 16)]
-    f, sizes[code] = '<BI7I' .. a .. 'I' .. b .. 'I' .. c, 8 + a + b + c
+    local a = code % 4
+    local b = (code - a) / 4 % 4
+    local c = (code % 64 - a - 4 * b) / 16
+    f, sizes[code] = '<BI7' .. PARTS[a] .. PARTS[b] .. PARTS[c], 8 + WIDTHS[a] + WIDTHS[b] + WIDTHS[c]
     if code >= 64 then f, sizes[code] = f .. 'I7I7I7I7', sizes[code] + 28 end
     formats[code] = f
   end
@@ -63,13 +65,12 @@ local function width(n)
   return 3
 end
 
--- How long a key that is written now is kept: until its state equals a fresh one.
-local function expire(s_at, left)
-  if ARGV[2] then
-    -- The clocks of nodes differ from Redis' and from each other; a minute is more.
-    return 'PX', floor((left + 999) / 1000) + 60000
-  end
-  return 'PXAT', floor((s_at + left + 999) / 1000)
+-- A key is kept until its state equals a fresh one. The clocks of nodes differ from
+-- Redis' and from each other; a minute is more.
+local PX = ARGV[2] and 'PX' or 'PXAT'
+local function expiry(s_at, left)
+  if ARGV[2] then return floor((left + 999) / 1000) + 60000 end
+  return floor((s_at + left + 999) / 1000)
 end
 
 -- By far the most batches ask for single units of buckets, each of a key of its own.
@@ -79,7 +80,7 @@ end
 local function plain()
   local n = #KEYS
   if #batch - at + 1 ~= 10 * n then return end
-  local allowed, found, texts, kinds, times = {}, {}, {}, {}, {}
+  local allowed, found, texts, times = {}, {}, {}, {}
   for i = 1, n do
     local verb, c1, c2, lo, hi, k1, k2, p1, p2, flags = byte(batch, at, at + 9)
     at = at + 10
@@ -102,9 +103,9 @@ local function plain()
       used, prev = used - (product - rest) / unit, prev - rest
       if prev < 0 then used, prev = used - 1, prev + unit end
       if used < 0 then used, prev = 0, 0 end
-      found[2 * i - 1], found[2 * i] = char(#v), v
+      found[i] = char(#v) .. v
     else
-      found[2 * i - 1], found[2 * i] = '\0', ''
+      found[i] = '\0'
     end
     local left = p.cap - used
     if prev > 0 then left = left - 1 end
@@ -117,14 +118,14 @@ local function plain()
       if rest > 0 then last = last + 1 end
       local code = width(used) + 4 * width(prev) + 16 * width(unit)
       texts[i] = pack(format(code), code, t, used, prev, unit)
-      kinds[i], times[i] = expire(t, min(last, MAX + 1))
+      times[i] = expiry(t, min(last, MAX + 1))
       allowed[i] = '\1\0'
     else
       allowed[i] = '\0\0'
     end
   end
   for i = 1, n do
-    if texts[i] then redis.call('SET', KEYS[i], texts[i], kinds[i], times[i]) end
+    if texts[i] then redis.call('SET', KEYS[i], texts[i], PX, times[i]) end
   end
   return pack('<I7', now) .. concat(allowed) .. concat(found)
 end
@@ -632,8 +633,7 @@ for i = 1, #KEYS do
     if s.gone then
       -- It equals a fresh one.
     else
-      local kind, time = expire(s.at, left)
-      redis.call('SET', KEYS[i], encode(p, s), kind, time)
+      redis.call('SET', KEYS[i], encode(p, s), PX, expiry(s.at, left))
     end
   end
   if v and s.gone then redis.call('DEL', KEYS[i]) end
