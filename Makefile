@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO      ?= go
-MODULES := . weirrueidis weirgoredis weiryaml server bench
+MODULES := . weirrueidis weirgoredis weiryaml server bench chaos
 # What the tests run against, installed by `make test` only where it is missing.
 TOOLS   := nginx chromium redis-server redis-sentinel
 
@@ -44,11 +44,17 @@ fuzz: ## fuzz every parser and the arithmetic for FUZZTIME each (default 30s)
 bench: ## measure Memory and Limiter beside other limiters, in one run (about ten minutes)
 	cd bench && $(GO) run ./cmd/table
 
+bench-redis: ## measure Redis beside other limiters on it, in one run (about ten minutes)
+	cd bench && $(GO) run ./cmd/redis
+
+chaos: tools ## let Redis and nodes die in every way under load, for minutes, and write docs/reliability-table.md
+	cd chaos && $(GO) test -count=1 -timeout 60m -v . -span $${SPAN:-5s} -report ../docs/reliability-table.md
+
 replay: build ## replay the 10,000 requests of testdata/access.log through examples/access-log.yaml
 	bin/weir replay --rules examples/access-log.yaml testdata/access.log
 
 tidy: ## go mod tidy in every module, with the modules of this tree standing in for their releases
-	for m in weirrueidis weirgoredis weiryaml server bench; do (cd $$m && cp go.mod tidy.mod && { cp go.sum tidy.sum 2>/dev/null || true; } \
+	for m in weirrueidis weirgoredis weiryaml server bench chaos; do (cd $$m && cp go.mod tidy.mod && { cp go.sum tidy.sum 2>/dev/null || true; } \
 	  && $(GO) mod edit -replace github.com/weirhq/weir=.. -replace github.com/weirhq/weir/weiryaml=../weiryaml -replace github.com/weirhq/weir/weirrueidis=../weirrueidis -replace github.com/weirhq/weir/weirgoredis=../weirgoredis tidy.mod \
 	  && GOWORK=off $(GO) mod tidy -modfile=tidy.mod \
 	  && $(GO) mod edit -dropreplace github.com/weirhq/weir -dropreplace github.com/weirhq/weir/weiryaml -dropreplace github.com/weirhq/weir/weirrueidis -dropreplace github.com/weirhq/weir/weirgoredis tidy.mod \
@@ -57,4 +63,4 @@ tidy: ## go mod tidy in every module, with the modules of this tree standing in 
 clean: ## remove what build leaves
 	rm -rf bin dist
 
-.PHONY: help build run test check tools scripts fuzz bench replay tidy clean
+.PHONY: help build run test check tools scripts fuzz bench bench-redis chaos replay tidy clean

@@ -63,12 +63,13 @@ var rooms = map[string]struct {
 		"main only starts the command line"},
 	"bench":           {nil, "bench measures and is imported by nobody"},
 	"bench/cmd/table": {nil, "bench measures and is imported by nobody"},
+	"chaos":           {nil, "chaos has tests alone, of all parts together"},
 	"bench/redis":     {nil, "bench measures and is imported by nobody"},
 	"bench/cmd/redis": {nil, "bench measures and is imported by nobody"},
 }
 
 // anyRoom are the rooms whose nil list means everything instead of nothing.
-var anyRoom = []string{"server/daemon", "server/cli", "bench", "bench/cmd/table", "bench/redis", "bench/cmd/redis"}
+var anyRoom = []string{"server/daemon", "server/cli", "bench", "bench/cmd/table", "bench/redis", "bench/cmd/redis", "chaos"}
 
 // outside is what algo may import of the standard library.
 var outside = []string{"math", "math/bits", "slices"}

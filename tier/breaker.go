@@ -1,8 +1,8 @@
 package tier
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -18,19 +18,25 @@ var ErrOpen = fmt.Errorf("%w: it has failed again and again, and is not asked un
 
 // BreakerOptions configure a [Breaker]. The zero value is usable.
 type BreakerOptions struct {
-	// Failures is how many calls that began in one second must have failed before it
-	// opens; 0 means 5.
+	// Failures is how many calls of one second must have failed before it opens; 0 means
+	// 5. It also opens if nothing but failures were heard for a second and more.
 	Failures int
 	// Percent is how much of all calls of that second they must be, 1 to 100; 0 means
 	// 50. In front of a Cluster, of which a part may be down, it is rather 90.
 	Percent int
 	// Pause is how long it stays open at least before the store is probed; it doubles
-	// with each probe that fails, up to eight times as long, and up to as much again is
+	// with each probe that fails, up to four times as long, and up to as much again is
 	// added by chance, lest all nodes probe at once. 0 means 250 ms.
 	Pause time.Duration
-	// Settle, if not nil, is called when the store answers again, before anybody else
-	// may ask it: for what was decided without it. Its context ends after a second.
+	// Gather, if not nil, is called when the store answers again, and returns when the
+	// other nodes have found that too, or enough was waited for them: while some ask the
+	// store and others decide without it, they allow more than either.
+	Gather func(context.Context)
+	// Settle, if not nil, is called then, before anybody else may ask the store: for what
+	// was decided without it. Its context ends after a second.
 	Settle func(context.Context)
+	// Rest is for how long it stays open after Settle, until all others have settled too.
+	Rest time.Duration
 	// OnChange, if not nil, is called when it opens and when it closes.
 	OnChange func(open bool)
 	// Clock is nil for the system's.
@@ -39,7 +45,7 @@ type BreakerOptions struct {
 
 // Breaker is a [weir.Store] that fails at once while the store behind it does: callers
 // wait for a store that is down only until enough of them have. Then it probes the store
-// by a charge to a key of its own, and lets all through again when that works; the queue
+// by a charge of its own, and lets all through again when that works; the queue
 // of the store is bounded, so they need no slow start.
 //
 // A call fails if its error is weir.ErrUnavailable. A caller whose own time is over says
@@ -63,6 +69,8 @@ type Breaker struct {
 	since  time.Time // the second that is counted
 	failed int64     // in it
 	before int64     // succeeded at its beginning
+	ill    time.Time // the first of the failures without a success between
+	well   int64     // succeeded then
 }
 
 var (
@@ -121,26 +129,29 @@ func (b *Breaker) pass() (turn uint64, err error) {
 }
 
 // passed ends a call.
-func (b *Breaker) passed(turn uint64, err error) {
+func (b *Breaker) passed(turn uint64, err error, key []byte) {
 	switch {
 	case err == nil:
 		b.succeeded.Add(1)
 	case errors.Is(err, weir.ErrUnavailable):
-		b.fail(turn)
+		b.fail(turn, key)
 	}
 }
 
 // fail counts a failure, and opens if it is one too many.
-func (b *Breaker) fail(turn uint64) {
+func (b *Breaker) fail(turn uint64, key []byte) {
 	b.mu.Lock()
 	now, succeeded := b.o.Clock.Now(), b.succeeded.Load()
 	if now.Sub(b.since) >= time.Second {
 		b.since, b.failed, b.before = now, 0, succeeded
 	}
+	if b.ill.IsZero() || succeeded != b.well {
+		b.ill, b.well = now, succeeded
+	}
 	b.failed++
 	all := b.failed + succeeded - b.before
 	opens := turn == b.turn.Load() && !b.open.Load() && b.ctx.Err() == nil &&
-		b.failed >= int64(b.o.Failures) && b.failed*100 >= all*int64(b.o.Percent)
+		(now.Sub(b.ill) >= time.Second || b.failed >= int64(b.o.Failures) && b.failed*100 >= all*int64(b.o.Percent))
 	if opens {
 		b.turn.Add(1)
 		b.open.Store(true)
@@ -153,31 +164,38 @@ func (b *Breaker) fail(turn uint64) {
 	if b.o.OnChange != nil {
 		b.o.OnChange(true)
 	}
-	go b.heal()
+	go b.heal(bytes.Clone(key))
 }
 
-// heal probes until the store answers, and closes the breaker.
-func (b *Breaker) heal() {
+// heal probes until the store answers for a key that it failed for, and closes the
+// breaker. In a Cluster another part of it says nothing of that key's.
+func (b *Breaker) heal(key []byte) {
 	defer b.probe.Done()
 	policy, err := weir.NewPolicy("weir-probe", weir.PerSecond(1000))
 	if err != nil {
 		panic(err) // a constant
 	}
-	for pause := b.o.Pause; ; pause = min(2*pause, 8*b.o.Pause) {
+	for pause := b.o.Pause; ; pause = min(2*pause, 4*b.o.Pause) {
 		if b.o.Clock.Sleep(b.ctx, pause+mathrand.N(pause)) != nil {
 			return
 		}
-		if b.answers(policy) {
+		if b.answers(policy, key) {
 			break
 		}
+	}
+	if b.o.Gather != nil {
+		b.o.Gather(b.ctx)
 	}
 	if b.o.Settle != nil {
 		ctx, cancel := context.WithTimeout(b.ctx, time.Second)
 		b.o.Settle(ctx)
 		cancel()
 	}
+	if b.o.Clock.Sleep(b.ctx, b.o.Rest) != nil {
+		return
+	}
 	b.mu.Lock()
-	b.since = time.Time{}
+	b.since, b.ill = time.Time{}, time.Time{}
 	b.open.Store(false)
 	b.mu.Unlock()
 	if b.o.OnChange != nil {
@@ -185,15 +203,23 @@ func (b *Breaker) heal() {
 	}
 }
 
-// answers charges a key that nobody else has: a store that only reads is no use. Another
-// key each time finds another part of a Cluster.
-func (b *Breaker) answers(policy *weir.Policy) bool {
+// answers charges the key under a policy that nobody else has: a store that only reads is
+// no use.
+func (b *Breaker) answers(policy *weir.Policy, key []byte) bool {
 	b.probes.Add(1)
 	ctx, cancel := context.WithTimeout(b.ctx, time.Second)
 	defer cancel()
 	var out [1]weir.Verdict
-	_, err := b.inner.Take(ctx, []weir.Ask{{Policy: policy, Key: []byte(rand.Text()), Cost: 1}}, out[:])
+	_, err := b.inner.Take(ctx, []weir.Ask{{Policy: policy, Key: key, Cost: 1}}, out[:])
 	return err == nil
+}
+
+// keyOf is the key of the first of some asks.
+func keyOf(asks []weir.Ask) []byte {
+	if len(asks) == 0 {
+		return nil
+	}
+	return asks[0].Key
 }
 
 // Take implements [weir.Store].
@@ -203,7 +229,7 @@ func (b *Breaker) Take(ctx context.Context, asks []weir.Ask, out []weir.Verdict)
 		return false, err
 	}
 	allowed, err := b.inner.Take(ctx, asks, out)
-	b.passed(turn, err)
+	b.passed(turn, err, keyOf(asks))
 	return allowed, err
 }
 
@@ -214,32 +240,36 @@ func (b *Breaker) Peek(ctx context.Context, asks []weir.Ask, out []weir.Verdict)
 		return false, err
 	}
 	allowed, err := b.inner.Peek(ctx, asks, out)
-	b.passed(turn, err)
+	b.passed(turn, err, keyOf(asks))
 	return allowed, err
 }
 
 // Adjust implements [weir.Store].
 func (b *Breaker) Adjust(ctx context.Context, asks []weir.Ask) error {
-	return b.call(func() error { return b.inner.Adjust(ctx, asks) })
+	return b.call(keyOf(asks), func() error { return b.inner.Adjust(ctx, asks) })
 }
 
 // Reset implements [weir.Store].
 func (b *Breaker) Reset(ctx context.Context, asks []weir.Ask) error {
-	return b.call(func() error { return b.inner.Reset(ctx, asks) })
+	return b.call(keyOf(asks), func() error { return b.inner.Reset(ctx, asks) })
 }
 
 // Lend implements [weir.Lender].
 func (b *Breaker) Lend(ctx context.Context, loans []weir.Loan, out []weir.Grant) error {
-	return b.call(func() error { return b.inner.Lend(ctx, loans, out) })
+	var key []byte
+	if len(loans) > 0 {
+		key = loans[0].Key
+	}
+	return b.call(key, func() error { return b.inner.Lend(ctx, loans, out) })
 }
 
-func (b *Breaker) call(do func() error) error {
+func (b *Breaker) call(key []byte, do func() error) error {
 	turn, err := b.pass()
 	if err != nil {
 		return err
 	}
 	err = do()
-	b.passed(turn, err)
+	b.passed(turn, err, key)
 	return err
 }
 

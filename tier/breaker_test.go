@@ -94,7 +94,7 @@ func TestBreakerOpensAndHeals(t *testing.T) {
 			t.Errorf("%d calls reached a store that is down", n)
 		}
 		time.Sleep(time.Minute)
-		if n := w.calls.Load(); n < 5+60/4 || n > 5+60/2+4 {
+		if n := w.calls.Load(); n < 5+60/2 || n > 5+60+4 {
 			t.Errorf("%d probes in a minute", n-5)
 		}
 		w.fail(nil)
@@ -124,8 +124,10 @@ func TestBreakerStaysClosed(t *testing.T) {
 			}
 		}},
 		"failures far apart": {do: func(t *testing.T, w *ward) {
-			w.fail(errDown)
 			for range 50 {
+				w.fail(errDown)
+				_ = w.take(t.Context())
+				w.fail(nil)
 				_ = w.take(t.Context())
 				time.Sleep(300 * time.Millisecond)
 			}
@@ -163,6 +165,51 @@ func TestBreakerStaysClosed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFailuresAloneOpenIt, however few they are: a rule that is asked for rarely must not
+// wait for a store that is down each time.
+func TestFailuresAloneOpenIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWard(t, tier.BreakerOptions{})
+		w.fail(errDown)
+		_ = w.take(t.Context())
+		time.Sleep(30 * time.Second)
+		_ = w.take(t.Context())
+		if err := w.take(t.Context()); !errors.Is(err, tier.ErrOpen) {
+			t.Errorf("after two failures in half a minute, and nothing else: %v", err)
+		}
+	})
+}
+
+// TestAllHealTogether: the breaker stays open until the others are there, until what was
+// decided meanwhile is settled, and for its rest.
+func TestAllHealTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := make(chan struct{})
+		w := newWard(t, tier.BreakerOptions{Gather: func(context.Context) { <-others }, Rest: time.Second})
+		w.fail(errDown)
+		for range 5 {
+			_ = w.take(t.Context())
+		}
+		w.fail(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := w.breaker.Stats(); !s.Open || w.settled != 0 {
+			t.Errorf("without the others: %+v, settled %d times", s, w.settled)
+		}
+		close(others)
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		if s := w.breaker.Stats(); !s.Open || w.settled != 1 {
+			t.Errorf("at rest: %+v, settled %d times", s, w.settled)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if err := w.take(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestALateFailureDoesNotOpenAgain: calls that began before the store was ill, and end

@@ -16,10 +16,11 @@ type ShareOptions struct {
 	// Live tells how many nodes share the limits, this one included; nil is always 1. It
 	// is asked when an outage begins. More than 2048 count as so many.
 	Live func() int
-	// Down, if not nil, tells whether the common store is given up now: Stats of a
-	// Breaker know. A call that fails while it is not is either the first of an outage or
-	// a mishap, which must find no more than an outage that begins.
-	Down func() bool
+	// Outage, if not nil, tells whether the common store is given up now, and counts how
+	// often it was: Stats of a Breaker know. A call that fails while it is not may be a
+	// mishap, which would be allowed on top of all that the store allows: it is refused,
+	// unless nil says that all calls are those of one outage, until Settle.
+	Outage func() (n int64, down bool)
 	// MaxKeys bounds the keys of an outage, counted over all policies; 0 means 250,000.
 	// They take about 300 bytes each. Keys beyond them share 1024 places for each policy.
 	MaxKeys int
@@ -37,7 +38,8 @@ type ShareOptions struct {
 // more than the limit in any window, those before the outage included. [Share.Settle] tells
 // the store what was allowed meanwhile, lest it be allowed again.
 //
-// An outage begins with the first decision, and ends by Settle. All methods may be called
+// An outage begins with the first failure and ends by Settle; until the store is asked
+// again, all is refused then. All methods may be called
 // concurrently; one lock is enough for a time of which nobody should see much.
 type Share struct {
 	o     ShareOptions
@@ -45,12 +47,14 @@ type Share struct {
 
 	mu     sync.Mutex
 	outage *outage // nil if there is none
+	over   int64   // the number of the outage that is settled, 0 if none
 	stats  ShareStats
 }
 
 // outage is what was decided in one.
 type outage struct {
 	start int64
+	last  int64 // asked
 	nodes uint64
 	parts map[place]*portion
 }
@@ -104,18 +108,26 @@ func (s *Share) Stats() ShareStats {
 	return st
 }
 
-// runUp is how long failures may go on before the store is given up.
-const runUp = time.Second
+// runUp is how long after a failure the next may be one of the same outage.
+const runUp = 2 * time.Second
 
-// now returns the instant, and the outage that it is part of. The lock is held.
-func (s *Share) now() (int64, *outage) {
-	now := max(s.o.Clock.Now().UnixMicro(), 0)
-	o := s.outage
-	if o == nil || s.o.Down != nil && now-o.start > runUp.Microseconds() && !s.o.Down() {
+// now returns the instant, the outage that it is part of, and whether nothing may be
+// allowed in it. The lock is held.
+func (s *Share) now() (now int64, o *outage, shut bool) {
+	now = max(s.o.Clock.Now().UnixMicro(), 0)
+	down := true
+	if s.o.Outage != nil {
+		var n int64
+		n, down = s.o.Outage()
+		shut = !down || n == s.over
+	}
+	o = s.outage
+	if o == nil || !down && now-o.last > runUp.Microseconds() {
 		o = &outage{start: now, nodes: uint64(min(max(s.o.Live(), 1), 2048)), parts: make(map[place]*portion)}
 		s.outage = o
 	}
-	return max(now, o.start), o
+	o.last = max(now, o.last)
+	return max(now, o.start), o, shut
 }
 
 // overflow is how many places keys share that have none of their own, for each policy.
@@ -205,13 +217,17 @@ func (s *Share) Peek(_ context.Context, asks []weir.Ask, out []weir.Verdict) (bo
 func (s *Share) judge(asks []weir.Ask, out []weir.Verdict, take bool) (allowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, o := s.now()
+	now, o, shut := s.now()
 	var room [few]*portion
 	parts := room[:0]
 	allowed = true
 	for i := range asks {
 		a := &asks[i]
 		part := s.part(o, a.Policy, a.Key)
+		if shut && a.Cost > 0 {
+			part = &portion{policy: a.Policy, params: part.params, common: part.common}
+			part.empty(now)
+		}
 		parts = append(parts, part)
 		state, v := part.decide(now, a.Cost, a.Slack)
 		out[i] = weir.Verdict{OK: v.OK, At: max(now, state.At), Remaining: v.Remaining, Reset: v.Reset, Spilled: part.common}
@@ -245,7 +261,7 @@ func (s *Share) judge(asks []weir.Ask, out []weir.Verdict, take bool) (allowed b
 func (s *Share) Adjust(_ context.Context, asks []weir.Ask) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, o := s.now()
+	now, o, _ := s.now()
 	for i := range asks {
 		a := &asks[i]
 		p := s.part(o, a.Policy, a.Key)
@@ -267,7 +283,7 @@ func (s *Share) Adjust(_ context.Context, asks []weir.Ask) error {
 func (s *Share) Reset(_ context.Context, asks []weir.Ask) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, o := s.now()
+	_, o, _ := s.now()
 	for i := range asks {
 		p := s.part(o, asks[i].Policy, asks[i].Key)
 		p.state, p.log, p.allowed = algo.State{}, nil, 0
@@ -293,8 +309,11 @@ const bill = 500
 // the first error.
 func (s *Share) Settle(ctx context.Context, store weir.Store) error {
 	s.mu.Lock()
-	now, o := s.now()
+	now, o, _ := s.now()
 	s.outage = nil
+	if s.o.Outage != nil {
+		s.over, _ = s.o.Outage()
+	}
 	s.mu.Unlock()
 	var asks []weir.Ask
 	for _, p := range o.parts {

@@ -24,11 +24,12 @@ type stage struct {
 	clock *weirtest.Clock
 	share *tier.Share
 	down  bool
+	n     int64 // outages
 }
 
 func newStage(t *testing.T, nodes int) *stage {
-	s := &stage{T: t, clock: new(weirtest.Clock), down: true}
-	s.share = tier.NewShare(tier.ShareOptions{Live: func() int { return nodes }, Down: func() bool { return s.down }, MaxKeys: 100, Clock: s.clock})
+	s := &stage{T: t, clock: new(weirtest.Clock), down: true, n: 1}
+	s.share = tier.NewShare(tier.ShareOptions{Live: func() int { return nodes }, Outage: func() (int64, bool) { return s.n, s.down }, MaxKeys: 100, Clock: s.clock})
 	return s
 }
 
@@ -83,8 +84,8 @@ func TestAShareIsAPartOfEachLimit(t *testing.T) {
 	}
 }
 
-// TestAMishapFindsNoShare: a call that fails alone, long after an outage, finds no more
-// than an outage that begins.
+// TestAMishapFindsNoShare: a call that fails alone is refused; one that turns out to be
+// the first of an outage is when that began.
 func TestAMishapFindsNoShare(t *testing.T) {
 	s := newStage(t, 2)
 	p := must(weir.NewPolicy("p", weir.PerSecond(100)))
@@ -95,10 +96,28 @@ func TestAMishapFindsNoShare(t *testing.T) {
 	s.clock.Advance(time.Minute)
 	s.want(p, "k", 100, 0)
 	s.clock.Advance(500 * time.Millisecond)
-	s.down = true // it was the first of many
+	s.want(p, "k", 100, 0)
+	s.n, s.down = 2, true
 	s.want(p, "k", 100, 25)
 	s.clock.Advance(time.Minute)
 	s.want(p, "k", 100, 50)
+}
+
+// TestNothingIsAllowedBetweenSettlingAndTheStore: it would not be settled.
+func TestNothingIsAllowedBetweenSettlingAndTheStore(t *testing.T) {
+	s := newStage(t, 2)
+	p := must(weir.NewPolicy("p", weir.PerSecond(100)))
+	s.takes(p, "k", 1)
+	s.clock.Advance(time.Minute)
+	s.want(p, "k", 10, 10)
+	if err := s.share.Settle(t.Context(), newBank(s.clock)); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.Advance(time.Minute)
+	s.want(p, "k", 10, 0)
+	s.n++ // it failed again
+	s.clock.Advance(time.Minute)
+	s.want(p, "k", 10, 10)
 }
 
 func TestSettleChargesWhatStillCounts(t *testing.T) {
@@ -194,7 +213,7 @@ func outageOf(t *testing.T, limit weir.Limit, nodes int) {
 	var down atomic.Bool
 	shares := make([]*tier.Share, nodes)
 	for i := range shares {
-		shares[i] = tier.NewShare(tier.ShareOptions{Live: func() int { return nodes }, Down: down.Load})
+		shares[i] = tier.NewShare(tier.ShareOptions{Live: func() int { return nodes }})
 	}
 	var mu sync.Mutex
 	var admitted []admission

@@ -6,8 +6,8 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
+	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,18 +21,22 @@ var nodesScript string
 type NodesOptions struct {
 	// Prefix is that of the Store; "weir" if empty.
 	Prefix string
-	// Every is how often the node says that it lives; 2 s if 0. One that has been
+	// Every is how often the node says that it lives; 1 s if 0. One that has been
 	// silent for three times as long does not count.
 	Every time.Duration
+	// Asks, if not nil, tells whether the node asks Redis now, and does not decide without
+	// it: those that gather need not wait for one that does.
+	Asks func() bool
 	// OnLoss, if not nil, is called when Redis turns out to have lost its state.
 	OnLoss func()
 }
 
 // Nodes counts the processes that share a Redis, and notices when Redis has lost its
-// state. It holds two keys there, and one of them stays.
+// state. It holds three keys there, and one of them stays.
 type Nodes struct {
 	client Client
 	every  time.Duration
+	asks   func() bool
 	onLoss func()
 	id     string
 	keys   []string
@@ -56,10 +60,10 @@ func NewNodes(c Client, o NodesOptions) *Nodes {
 		o.Prefix = "weir"
 	}
 	if o.Every <= 0 {
-		o.Every = 2 * time.Second
+		o.Every = time.Second
 	}
 	head := newNamer(o.Prefix).head + "nodes}"
-	n := &Nodes{client: c, every: o.Every, onLoss: o.OnLoss, id: rand.Text(), keys: []string{head, head + "born"}}
+	n := &Nodes{client: c, every: o.Every, asks: o.Asks, onLoss: o.OnLoss, id: rand.Text(), keys: []string{head, head + "asking", head + "born"}}
 	n.live.Store(1)
 	return n
 }
@@ -82,22 +86,50 @@ func (n *Nodes) Run(ctx context.Context) {
 			break
 		}
 	}
-	_, _ = n.call(context.WithoutCancel(ctx), "0") // else it is forgotten in time
+	_, _ = n.call(context.WithoutCancel(ctx), 0, false, 0) // else it is forgotten in time
 }
 
 // beat is one sign of life.
 func (n *Nodes) beat(ctx context.Context) {
-	answer, err := n.call(ctx, strconv.FormatInt((3*n.every).Milliseconds(), 10))
+	a, err := n.call(ctx, 3*n.every, n.asks != nil && n.asks(), 0)
 	if err != nil {
 		return
 	}
-	text, birth, _ := strings.Cut(answer, " ")
-	count, err := strconv.Atoi(text)
-	if err != nil || birth == "" {
-		return
-	}
-	if n.learn(time.Now(), count, birth) && n.onLoss != nil {
+	if n.learn(time.Now(), a.nodes, a.birth) && n.onLoss != nil {
 		n.onLoss()
+	}
+}
+
+const (
+	// gatherEvery is how often a node that is back looks for the others.
+	gatherEvery = 20 * time.Millisecond
+	// GatherWithin is for how long Gather waits for nodes that do not come back: longer
+	// than the breakers of tier wait between two probes.
+	GatherWithin = 3 * time.Second
+	// GatherSpread is by how much Gather returns earlier on one node than on another, if
+	// all come back.
+	GatherSpread = 5 * gatherEvery
+)
+
+// Gather tells the other nodes that this one can ask Redis again, and waits until all
+// that live have said so since, at most GatherWithin, and no longer than ctx.
+func (n *Nodes) Gather(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, GatherWithin)
+	defer cancel()
+	var since int64
+	for {
+		a, err := n.call(ctx, 3*n.every, since > 0, since)
+		switch {
+		case err != nil:
+		case since == 0:
+			since = a.now
+			continue
+		case a.asking >= n.Live():
+			return
+		}
+		if weir.SystemClock().Sleep(ctx, gatherEvery) != nil {
+			return
+		}
 	}
 }
 
@@ -115,16 +147,35 @@ func (n *Nodes) learn(now time.Time, count int, birth string) (lost bool) {
 	return lost
 }
 
-// call runs the script once, within the time of a beat.
-func (n *Nodes) call(ctx context.Context, life string) (string, error) {
+// count is what the script answers.
+type count struct {
+	nodes, asking int
+	now           int64
+	birth         string
+}
+
+// call runs the script once, within the time of a beat. The node counts for life, and as
+// one that asks Redis if it does.
+func (n *Nodes) call(ctx context.Context, life time.Duration, asks bool, since int64) (a count, err error) {
+	asking := "0"
+	if asks {
+		asking = "1"
+	}
 	ctx, cancel := context.WithTimeout(ctx, min(n.every, time.Second))
 	defer cancel()
 	sum := sha1.Sum([]byte(nodesScript))
-	c := Call{Script: nodesScript, SHA1: hex.EncodeToString(sum[:]), Keys: n.keys, Args: []string{n.id, life}}
+	c := Call{Script: nodesScript, SHA1: hex.EncodeToString(sum[:]), Keys: n.keys,
+		Args: []string{n.id, strconv.FormatInt(life.Milliseconds(), 10), asking, strconv.FormatInt(since, 10)}}
 	n.client.Run(ctx, []*Call{&c})
 	if refusal(c.Err, "NOSCRIPT") {
 		c.Err, c.Text = nil, true
 		n.client.Run(ctx, []*Call{&c})
 	}
-	return c.Reply, c.Err
+	if c.Err != nil {
+		return a, c.Err
+	}
+	if _, err = fmt.Sscan(c.Reply, &a.nodes, &a.asking, &a.now, &a.birth); err != nil && life > 0 {
+		return a, fmt.Errorf("weirredis: the nodes' script answered %q: %w", c.Reply, err)
+	}
+	return a, nil
 }

@@ -84,7 +84,41 @@ func TestARedisThatForgotIsNoticedOnce(t *testing.T) {
 
 func TestNodesKeysLieInOneSlotWhateverThePrefix(t *testing.T) {
 	n := NewNodes(nil, NodesOptions{Prefix: "a{b}c"})
-	if n.keys[0] != "a(b)c:{nodes}" || n.keys[1] != "a(b)c:{nodes}born" {
+	if n.keys[0] != "a(b)c:{nodes}" || n.keys[1] != "a(b)c:{nodes}asking" || n.keys[2] != "a(b)c:{nodes}born" {
 		t.Errorf("keys %q", n.keys)
 	}
+}
+
+// TestNodesGather: those that are back wait for the others.
+func TestNodesGather(t *testing.T) {
+	addr := server(t)
+	a, _ := node(t, addr, nil)
+	b, _ := node(t, addr, nil)
+	until(t, "both see both", func() bool { return a.Live() == 2 && b.Live() == 2 })
+	var gathered atomic.Int64
+	done := make(chan struct{}, 2)
+	gather := func(n *Nodes) { n.Gather(t.Context()); gathered.Add(1); done <- struct{}{} }
+	go gather(a)
+	until(t, "one says that it is back", func() bool {
+		got, err := a.call(t.Context(), time.Minute, false, 1)
+		return err == nil && got.asking == 1
+	})
+	if gathered.Load() != 0 {
+		t.Error("one of two nodes went on alone")
+	}
+	go gather(b)
+	<-done
+	<-done
+	// One that asks Redis all the time says so with its next beat.
+	c := NewNodes(dial(t, addr), NodesOptions{Prefix: t.Name(), Every: 20 * time.Millisecond, Asks: func() bool { return true }})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { c.Run(ctx); done <- struct{}{} }()
+	until(t, "all see three", func() bool { return a.Live() == 3 && b.Live() == 3 })
+	go gather(a)
+	go gather(b)
+	<-done
+	<-done
+	cancel()
+	<-done
+	a.Gather(ctx) // returns
 }

@@ -49,9 +49,9 @@ func newShared(c config.Store, log *slog.Logger) (*shared, error) {
 		return nil, fmt.Errorf("daemon: store.redis: %w", err)
 	}
 	s.redis = weirredis.New(s.client, weirredis.Options{Prefix: r.Prefix, Timeout: r.Timeout, Queue: r.Queue})
-	s.nodes = weirredis.NewNodes(s.client, weirredis.NodesOptions{Prefix: r.Prefix, OnLoss: s.lost})
-	s.share = tier.NewShare(tier.ShareOptions{Live: s.nodes.Live, Down: func() bool { return s.breaker.Stats().Open }})
-	b := tier.BreakerOptions{Settle: s.settle, OnChange: s.changed}
+	s.nodes = weirredis.NewNodes(s.client, weirredis.NodesOptions{Prefix: r.Prefix, Asks: s.asks, OnLoss: s.lost})
+	s.share = tier.NewShare(tier.ShareOptions{Live: s.nodes.Live, Outage: s.outage})
+	b := tier.BreakerOptions{Gather: s.nodes.Gather, Settle: s.settle, Rest: weirredis.GatherSpread, OnChange: s.changed}
 	if r.Cluster { // a part of it that is down must not take the rest with it
 		b.Failures, b.Percent = 20, 90
 	}
@@ -71,6 +71,15 @@ func (s *shared) figures() metrics.SharedStats {
 
 // store is what decides while Redis can.
 func (s *shared) store() weir.Store { return s.refusals }
+
+// asks is whether this node asks Redis now.
+func (s *shared) asks() bool { return !s.breaker.Stats().Open }
+
+// outage numbers the outages, and says whether there is one.
+func (s *shared) outage() (int64, bool) {
+	st := s.breaker.Stats()
+	return st.Opened, st.Open
+}
 
 // settle charges to Redis what was allowed without it.
 func (s *shared) settle(ctx context.Context) {
