@@ -211,11 +211,16 @@ func (w *walk) batch() {
 	w.states(jobs)
 }
 
-// drawPlain draws what the script has a short way for: a single unit of a bucket.
+// drawPlain draws what the script has a short way for: single units of buckets, of a key
+// of one of them or of both.
 func (w *walk) drawPlain() *job {
-	j := w.store.pool.get(take, 1)
-	p := w.policies[w.rand.IntN(2)]
-	j.asks[0] = ask{policy: p, key: w.store.names.name(p.ID(), []byte{byte('a' + w.rand.IntN(8))}), cost: 1}
+	n := 1 + w.rand.IntN(2)
+	j := w.store.pool.get(take, n)
+	key := []byte{byte('a' + w.rand.IntN(8))}
+	for i, at := range w.rand.Perm(2)[:n] {
+		p := w.policies[at]
+		j.asks[i] = ask{policy: p, key: w.store.names.name(p.ID(), key), cost: 1}
+	}
 	return j
 }
 

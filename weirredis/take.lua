@@ -73,59 +73,73 @@ local function expiry(s_at, left)
   return floor((s_at + left + 999) / 1000)
 end
 
--- By far the most batches ask for single units of buckets, each of a key of its own.
--- They are decided here, in one pass: what stands below costs more to set up than this
--- takes. Anything unusual ends the attempt before a key is written, and then that
--- decides. The arithmetic is that of drain, room, ticks and charge.
+-- By far the most batches ask for single units of buckets, each of a key of its own,
+-- for requests of one rule or of several. They are decided here, in one pass: what
+-- stands below costs more to set up than this takes. Anything unusual ends the attempt
+-- before a key is written, and then that decides. The arithmetic is that of drain,
+-- room, ticks and charge.
 local function plain()
-  local n = #KEYS
-  if #batch - at + 1 ~= 10 * n then return end
   local allowed, found, texts, times = {}, {}, {}, {}
-  for i = 1, n do
+  local i, requests, finish = 0, 0, #batch
+  while at <= finish do
     local verb, c1, c2, lo, hi, k1, k2, p1, p2, flags = byte(batch, at, at + 9)
+    if verb ~= 1 or c2 ~= 0 or lo ~= 1 or hi ~= 0 then return end
     at = at + 10
-    local p = policies[p1 + 256 * p2 + 1]
-    if verb ~= 1 or c1 ~= 1 or c2 ~= 0 or lo ~= 1 or hi ~= 0 or flags ~= 0 or
-      k1 + 256 * k2 ~= i - 1 or p.kind ~= 1 then return end
-    local v, unit, drain = values[i], p.unit, p.drain
-    local t, used, prev = now, 0, 0
-    if v then
-      local code = byte(v, 1)
-      if not code or code >= 64 then return end
-      local f, s_at, s_unit = format(code)
-      if #v ~= sizes[code] then return end
-      _, s_at, used, prev, s_unit = unpack_(f, v)
-      if s_unit ~= unit then return end
-      t = max(now, s_at)
-      local product = (t - s_at) * drain
-      if product >= EXACT then return end
-      local rest = product % unit
-      used, prev = used - (product - rest) / unit, prev - rest
-      if prev < 0 then used, prev = used - 1, prev + unit end
-      if used < 0 then used, prev = 0, 0 end
-      found[i] = char(#v) .. v
-    else
-      found[i] = '\0'
+    local first, ok = i + 1, true
+    for ask = 1, c1 do
+      if ask > 1 then
+        k1, k2, p1, p2, flags = byte(batch, at, at + 4)
+        at = at + 5
+      end
+      i = i + 1
+      if flags ~= 0 or k1 + 256 * k2 ~= i - 1 then return end
+      local p, v = policies[p1 + 256 * p2 + 1], values[i]
+      if p.kind ~= 1 then return end
+      local unit, drain, t, used, prev = p.unit, p.drain, now, 0, 0
+      if v then
+        local code = byte(v, 1)
+        if not code or code >= 64 then return end
+        local f, s_at, s_unit = format(code)
+        if #v ~= sizes[code] then return end
+        _, s_at, used, prev, s_unit = unpack_(f, v)
+        if s_unit ~= unit then return end
+        t = max(now, s_at)
+        local product = (t - s_at) * drain
+        if product >= EXACT then return end
+        local rest = product % unit
+        used, prev = used - (product - rest) / unit, prev - rest
+        if prev < 0 then used, prev = used - 1, prev + unit end
+        if used < 0 then used, prev = 0, 0 end
+        found[i] = char(#v) .. v
+      else
+        found[i] = '\0'
+      end
+      local left = p.cap - used
+      if prev > 0 then left = left - 1 end
+      if left >= 1 then
+        used = used + 1
+        local parts = used * unit + prev
+        if parts >= EXACT or used > MAX then return end
+        local rest = parts % drain
+        local last = (parts - rest) / drain
+        if rest > 0 then last = last + 1 end
+        local code = width(used) + 4 * width(prev) + 16 * width(unit)
+        texts[i] = pack(format(code), code, t, used, prev, unit)
+        times[i] = expiry(t, min(last, MAX + 1))
+      else
+        ok = false
+      end
     end
-    local left = p.cap - used
-    if prev > 0 then left = left - 1 end
-    if left >= 1 then
-      used = used + 1
-      local parts = used * unit + prev
-      if parts >= EXACT or used > MAX then return end
-      local rest = parts % drain
-      local last = (parts - rest) / drain
-      if rest > 0 then last = last + 1 end
-      local code = width(used) + 4 * width(prev) + 16 * width(unit)
-      texts[i] = pack(format(code), code, t, used, prev, unit)
-      times[i] = expiry(t, min(last, MAX + 1))
-      allowed[i] = '\1\0'
+    requests = requests + 1
+    if ok then
+      allowed[requests] = '\1\0'
     else
-      allowed[i] = '\0\0'
+      allowed[requests] = '\0\0'
+      for k = first, i do texts[k] = nil end
     end
   end
-  for i = 1, n do
-    if texts[i] then redis.call('SET', KEYS[i], texts[i], PX, times[i]) end
+  for k = 1, i do
+    if texts[k] then redis.call('SET', KEYS[k], texts[k], PX, times[k]) end
   end
   return pack('<I7', now) .. concat(allowed) .. concat(found)
 end
