@@ -100,7 +100,7 @@ func TestTheWayToRedisIsBad(t *testing.T) {
 		{"half of all connections swallow answers", `{"type": "timeout", "stream": "downstream", "toxicity": 0.5, "attributes": {"timeout": 0}}`, nodes - 1},
 		{"reset after 100 ms", `{"type": "reset_peer", "stream": "downstream", "attributes": {"timeout": 100}}`, 0},
 		{"answers end after 5 kB", `{"type": "limit_data", "stream": "downstream", "attributes": {"bytes": 5000}}`, 0},
-		{"10 kB/s", `{"type": "bandwidth", "stream": "downstream", "attributes": {"rate": 10}}`, 0},
+		{"10 kB/s", `{"type": "bandwidth", "stream": "downstream", "attributes": {"rate": 10}}`, nodes - 1},
 		{"in pieces", `{"type": "slicer", "stream": "downstream", "attributes": {"average_size": 20, "size_variation": 10, "delay": 10}}`, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -37,7 +37,8 @@ type BreakerOptions struct {
 	Settle func(context.Context)
 	// Rest is for how long it stays open after Settle, until all others have settled too.
 	Rest time.Duration
-	// OnChange, if not nil, is called when it opens and when it closes.
+	// OnChange, if not nil, is called when it has opened and just before it closes, by one
+	// goroutine at a time.
 	OnChange func(open bool)
 	// Clock is nil for the system's.
 	Clock weir.Clock
@@ -101,7 +102,9 @@ func NewBreaker(inner weir.Lender, o BreakerOptions) *Breaker {
 
 // Close ends the probing. A breaker that is open stays so.
 func (b *Breaker) Close() {
+	b.mu.Lock() // lest probing begins after its end has been waited for
 	b.close()
+	b.mu.Unlock()
 	b.probe.Wait()
 }
 
@@ -141,6 +144,10 @@ func (b *Breaker) passed(turn uint64, err error, key []byte) {
 // fail counts a failure, and opens if it is one too many.
 func (b *Breaker) fail(turn uint64, key []byte) {
 	b.mu.Lock()
+	if turn != b.turn.Load() || b.open.Load() || b.ctx.Err() != nil { // of the past
+		b.mu.Unlock()
+		return
+	}
 	now, succeeded := b.o.Clock.Now(), b.succeeded.Load()
 	if now.Sub(b.since) >= time.Second {
 		b.since, b.failed, b.before = now, 0, succeeded
@@ -150,8 +157,7 @@ func (b *Breaker) fail(turn uint64, key []byte) {
 	}
 	b.failed++
 	all := b.failed + succeeded - b.before
-	opens := turn == b.turn.Load() && !b.open.Load() && b.ctx.Err() == nil &&
-		(now.Sub(b.ill) >= time.Second || b.failed >= int64(b.o.Failures) && b.failed*100 >= all*int64(b.o.Percent))
+	opens := now.Sub(b.ill) >= time.Second || b.failed >= int64(b.o.Failures) && b.failed*100 >= all*int64(b.o.Percent)
 	if opens {
 		b.turn.Add(1)
 		b.open.Store(true)
@@ -194,13 +200,13 @@ func (b *Breaker) heal(key []byte) {
 	if b.o.Clock.Sleep(b.ctx, b.o.Rest) != nil {
 		return
 	}
+	if b.o.OnChange != nil { // before calls pass that may open it, and tell of that
+		b.o.OnChange(false)
+	}
 	b.mu.Lock()
 	b.since, b.ill = time.Time{}, time.Time{}
 	b.open.Store(false)
 	b.mu.Unlock()
-	if b.o.OnChange != nil {
-		b.o.OnChange(false)
-	}
 }
 
 // answers charges the key under a policy that nobody else has: a store that only reads is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -243,7 +244,49 @@ func TestALateFailureDoesNotOpenAgain(t *testing.T) {
 		if s := late.Stats(); s.Open || s.Opened != 1 {
 			t.Errorf("after failures of the past: %+v", s)
 		}
+		_, _ = late.Peek(t.Context(), ask, make([]weir.Verdict, 1))
+		if s := late.Stats(); s.Open || s.Opened != 1 {
+			t.Errorf("after failures of the past and one of now: %+v", s)
+		}
 	})
+}
+
+// TestChangesAreToldInOrder: a store that fails again at once is told to be down last.
+func TestChangesAreToldInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []bool
+		var b *tier.Breaker
+		b = tier.NewBreaker(lagging{bank: newBank(weir.SystemClock())}, tier.BreakerOptions{OnChange: func(open bool) {
+			if !open {
+				for range 5 { // whoever comes while it is told
+					_, _ = b.Peek(t.Context(), make([]weir.Ask, 1), make([]weir.Verdict, 1))
+				}
+			}
+			told = append(told, open)
+		}})
+		t.Cleanup(b.Close)
+		for range 5 {
+			_, _ = b.Peek(t.Context(), make([]weir.Ask, 1), make([]weir.Verdict, 1))
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(told) < 2 || !told[0] || told[1] {
+			t.Errorf("told %v, want true, false", told)
+		}
+	})
+}
+
+// TestNothingBeginsAfterClose, whatever fails meanwhile.
+func TestNothingBeginsAfterClose(t *testing.T) {
+	for range 200 {
+		b := tier.NewBreaker(lagging{bank: newBank(weir.SystemClock())}, tier.BreakerOptions{})
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() { _, _ = b.Peek(t.Context(), make([]weir.Ask, 1), make([]weir.Verdict, 1)) })
+		}
+		b.Close()
+		all.Wait()
+	}
 }
 
 // lagging fails peeks at once, and adjusts when it is let.

@@ -2,7 +2,7 @@
 // nodes share. Each saves a call to it, or decides while it cannot.
 //
 // A [Refusals] remembers who was refused and answers them until they could pass. A
-// Lease borrows units ahead of their use and lets them go one by one. A [Breaker] fails
+// [Lease] borrows units ahead of their use and lets them go one by one. A [Breaker] fails
 // at once while the store is down. A [Share] is this node's part of each limit for the
 // time of an outage.
 //

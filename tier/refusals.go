@@ -23,9 +23,10 @@ type RefusalsOptions struct {
 }
 
 // Refusals is a [weir.Store] that remembers refusals and answers the same ask by
-// itself until it could pass. Its answer is the store's, to the microsecond, unless
-// another node has changed the key in the meantime: then it is that of at most Cap ago,
-// and still a refusal that was true when it was learnt.
+// itself until it could pass. Its answer is the store's, to the microsecond, unless the
+// key was changed in the meantime by another node, or here by a call that was under way
+// at the same time: then it is that of at most Cap ago, and still a refusal that was true
+// when it was learnt.
 //
 // A request is answered here only if the whole answer is known: every one of its asks is
 // enforced, of the cost and slack that was refused, under the same numbers. A request

@@ -5,7 +5,6 @@ import (
 	"context"
 	"math/bits"
 	"sync"
-	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/algo"
@@ -14,15 +13,17 @@ import (
 // ShareOptions configure a [Share].
 type ShareOptions struct {
 	// Live tells how many nodes share the limits, this one included; nil is always 1. It
-	// is asked when an outage begins. More than 2048 count as so many.
+	// is asked when an outage begins, and counts until its end. More than 2048 count as so
+	// many.
 	Live func() int
 	// Outage, if not nil, tells whether the common store is given up now, and counts how
 	// often it was: Stats of a Breaker know. A call that fails while it is not may be a
-	// mishap, which would be allowed on top of all that the store allows: it is refused,
-	// unless nil says that all calls are those of one outage, until Settle.
+	// mishap, which would be allowed on top of all that the store allows: it is refused.
+	// nil says that every Take is of an outage, until Settle.
 	Outage func() (n int64, down bool)
-	// MaxKeys bounds the keys of an outage, counted over all policies; 0 means 250,000.
-	// They take about 300 bytes each. Keys beyond them share 1024 places for each policy.
+	// MaxKeys bounds the keys that something is allowed to in an outage, counted over all
+	// policies; 0 means 250,000. They take about 300 bytes each. A key is forgotten once
+	// that has drained. Keys beyond them share 1024 places for each policy.
 	MaxKeys int
 	// Clock decides; nil is the system's.
 	Clock weir.Clock
@@ -38,9 +39,9 @@ type ShareOptions struct {
 // more than the limit in any window, those before the outage included. [Share.Settle] tells
 // the store what was allowed meanwhile, lest it be allowed again.
 //
-// An outage begins with the first failure and ends by Settle; until the store is asked
-// again, all is refused then. All methods may be called
-// concurrently; one lock is enough for a time of which nobody should see much.
+// An outage begins with the first Take in it and ends by Settle. Before and after, all is
+// refused. All methods may be called concurrently; one lock is enough for a time of which
+// nobody should see much.
 type Share struct {
 	o     ShareOptions
 	seeds seeds
@@ -53,14 +54,16 @@ type Share struct {
 
 // outage is what was decided in one.
 type outage struct {
-	start int64
-	last  int64 // asked
-	nodes uint64
-	parts map[place]*portion
+	number int64
+	start  int64
+	nodes  uint64
+	parts  map[place]*portion // of keys that were allowed something, or reset
+	swept  int64              // when the latest sweep was
 }
 
 // portion is what a node has of a limit for a key.
 type portion struct {
+	id      place
 	policy  *weir.Policy
 	key     []byte
 	common  bool // a place that several keys share
@@ -108,36 +111,45 @@ func (s *Share) Stats() ShareStats {
 	return st
 }
 
-// runUp is how long after a failure the next may be one of the same outage.
-const runUp = 2 * time.Second
-
-// now returns the instant, the outage that it is part of, and whether nothing may be
-// allowed in it. The lock is held.
-func (s *Share) now() (now int64, o *outage, shut bool) {
+// current returns the instant and the outage that it is part of, nil if there is none and
+// none is to begin. The lock is held.
+func (s *Share) current(begin bool) (now int64, o *outage) {
 	now = max(s.o.Clock.Now().UnixMicro(), 0)
-	down := true
+	var number int64
 	if s.o.Outage != nil {
-		var n int64
-		n, down = s.o.Outage()
-		shut = !down || n == s.over
+		var down bool
+		if number, down = s.o.Outage(); !down || number == s.over {
+			return now, nil
+		}
 	}
-	o = s.outage
-	if o == nil || !down && now-o.last > runUp.Microseconds() {
-		o = &outage{start: now, nodes: uint64(min(max(s.o.Live(), 1), 2048)), parts: make(map[place]*portion)}
-		s.outage = o
+	if begin && (s.outage == nil || s.outage.number != number) {
+		s.outage = s.begin(number, now)
 	}
-	o.last = max(now, o.last)
-	return max(now, o.start), o, shut
+	if o = s.outage; o == nil || o.number != number {
+		return now, nil
+	}
+	return max(now, o.start), o
 }
 
-// overflow is how many places keys share that have none of their own, for each policy.
-const overflow = 1024
+// begin is an outage that begins now.
+func (s *Share) begin(number, now int64) *outage {
+	return &outage{number: number, start: now, nodes: uint64(min(max(s.o.Live(), 1), 2048)), parts: make(map[place]*portion)}
+}
 
-// part returns a key's part, under the numbers that its policy has now.
-func (s *Share) part(o *outage, p *weir.Policy, key []byte) *portion {
+const (
+	// overflow is how many places keys share that have none of their own, for each policy.
+	overflow = 1024
+	// sweepEvery is the least time in ticks between two sweeps for want of room.
+	sweepEvery = 1_000_000
+)
+
+// portion returns a key's, under the numbers that its policy has now. One that is new is
+// not in o yet.
+func (s *Share) portion(o *outage, a *weir.Ask, now int64) *portion {
+	p, key := a.Policy, a.Key
 	id := s.seeds.of(p, key)
-	part, common := o.parts[id], false
-	if part == nil && len(o.parts) >= s.o.MaxKeys {
+	part, common := o.parts[id], a.Spilled
+	if common || part == nil && len(o.parts) >= s.o.MaxKeys && !o.sweep(now, s.o.MaxKeys) {
 		n := id.lo % overflow
 		id = s.seeds.of(p, nil)
 		id.lo ^= n + 1
@@ -146,14 +158,38 @@ func (s *Share) part(o *outage, p *weir.Policy, key []byte) *portion {
 	}
 	switch {
 	case part == nil:
-		part = &portion{policy: p, key: bytes.Clone(key), common: common, params: divided(p.Params(), o.nodes)}
-		part.empty(o.start)
-		o.parts[id] = part
+		part = &portion{id: id, policy: p, key: key, common: common, params: divided(p.Params(), o.nodes)}
+		part.empty(o.start, p.Params().Cap, o.nodes)
 	case part.policy != p:
 		part.policy = p
 		part.params = divided(p.Params(), o.nodes)
 	}
 	return part
+}
+
+// keep puts a portion that is new into the outage, and returns what is there.
+func (o *outage) keep(p *portion) *portion {
+	if kept := o.parts[p.id]; kept != nil {
+		return kept
+	}
+	p.key = bytes.Clone(p.key)
+	o.parts[p.id] = p
+	return p
+}
+
+// sweep forgets keys of which nothing is held: they are like those that were never asked
+// for. It returns whether that has made room.
+func (o *outage) sweep(now int64, most int) bool {
+	if now-o.swept < sweepEvery {
+		return false
+	}
+	o.swept = now
+	for id, p := range o.parts {
+		if _, v := p.decide(now, 0, 0); v.Reset == 0 {
+			delete(o.parts, id)
+		}
+	}
+	return len(o.parts) < most
 }
 
 // divided is one of n equal parts of a limit, rounded down, of at least one unit at once.
@@ -177,14 +213,22 @@ func divided(p *algo.Params, n uint64) algo.Params {
 	return q
 }
 
-// empty makes a portion as if all of it had been used at an instant.
-func (p *portion) empty(at int64) {
-	if p.params.Kind == algo.SlidingLog {
+// empty makes a portion of a limit as if all of it had been used at an instant. Of a
+// bucket it is rounded up, so that all n portions are no less than the whole.
+func (p *portion) empty(at, whole int64, n uint64) {
+	switch p.params.Kind {
+	case algo.SlidingLog:
 		p.state, _ = algo.DecideLog(&p.params, algo.State{}, nil, at, 0)
 		p.state, p.log = algo.Record(&p.params, p.state, nil, p.params.Cap)
-		return
+	case algo.Bucket, algo.Queue:
+		used := whole / int64(n)
+		if whole%int64(n) > 0 {
+			used++
+		}
+		p.state = algo.Adjust(&p.params, algo.State{}, at, at, used)
+	default:
+		p.state = algo.Adjust(&p.params, algo.State{}, at, at, p.params.Cap)
 	}
-	p.state = algo.Adjust(&p.params, algo.State{}, at, at, p.params.Cap)
 }
 
 // decide is the arithmetic; it returns the state with the charge.
@@ -217,19 +261,23 @@ func (s *Share) Peek(_ context.Context, asks []weir.Ask, out []weir.Verdict) (bo
 func (s *Share) judge(asks []weir.Ask, out []weir.Verdict, take bool) (allowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, o, shut := s.now()
+	now, o := s.current(take)
+	shut := o == nil
+	if shut {
+		o = s.begin(0, now)
+	}
 	var room [few]*portion
 	parts := room[:0]
 	allowed = true
 	for i := range asks {
 		a := &asks[i]
-		part := s.part(o, a.Policy, a.Key)
-		if shut && a.Cost > 0 {
-			part = &portion{policy: a.Policy, params: part.params, common: part.common}
-			part.empty(now)
+		slack := a.Slack
+		if shut { // no place ahead of time either
+			slack = 0
 		}
+		part := s.portion(o, &weir.Ask{Policy: a.Policy, Key: a.Key}, now)
 		parts = append(parts, part)
-		state, v := part.decide(now, a.Cost, a.Slack)
+		state, v := part.decide(now, a.Cost, slack)
 		out[i] = weir.Verdict{OK: v.OK, At: max(now, state.At), Remaining: v.Remaining, Reset: v.Reset, Spilled: part.common}
 		if v.OK {
 			out[i].Wait = v.Wait
@@ -245,9 +293,12 @@ func (s *Share) judge(asks []weir.Ask, out []weir.Verdict, take bool) (allowed b
 			continue
 		}
 		if take && (allowed || a.Shadow) {
-			state, _ := parts[i].decide(now, a.Cost, a.Slack)
-			parts[i].charge(state, a.Cost)
 			s.stats.Allowed++
+			if a.Cost > 0 {
+				part := o.keep(parts[i])
+				state, _ := part.decide(now, a.Cost, a.Slack)
+				part.charge(state, a.Cost)
+			}
 			continue
 		}
 		_, look := parts[i].decide(now, 0, 0)
@@ -256,19 +307,26 @@ func (s *Share) judge(asks []weir.Ask, out []weir.Verdict, take bool) (allowed b
 	return allowed
 }
 
-// Adjust implements [weir.Store]. What was charged in an outage that is over is not given
-// back any more.
+// Adjust implements [weir.Store]. What was charged in an outage that is over is neither
+// given back nor charged any more.
 func (s *Share) Adjust(_ context.Context, asks []weir.Ask) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, o, _ := s.now()
+	now, o := s.current(false)
 	for i := range asks {
 		a := &asks[i]
-		p := s.part(o, a.Policy, a.Key)
+		if o == nil || a.At < o.start {
+			continue
+		}
+		p := s.portion(o, a, now)
 		delta := a.Cost
 		if delta < 0 { // never of what was used up before
 			delta = -min(-delta, p.allowed)
 		}
+		if delta == 0 {
+			continue
+		}
+		p = o.keep(p)
 		if p.params.Kind == algo.SlidingLog {
 			p.state, p.log = algo.AdjustLog(&p.params, p.state, p.log, now, a.At, delta)
 		} else {
@@ -279,13 +337,16 @@ func (s *Share) Adjust(_ context.Context, asks []weir.Ask) error {
 	return nil
 }
 
-// Reset implements [weir.Store]: the keys have all of their share.
+// Reset implements [weir.Store]: in an outage the keys have all of their share.
 func (s *Share) Reset(_ context.Context, asks []weir.Ask) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, o, _ := s.now()
+	now, o := s.current(false)
+	if o == nil {
+		return nil
+	}
 	for i := range asks {
-		p := s.part(o, asks[i].Policy, asks[i].Key)
+		p := o.keep(s.portion(o, &asks[i], now))
 		p.state, p.log, p.allowed = algo.State{}, nil, 0
 	}
 	return nil
@@ -309,12 +370,15 @@ const bill = 500
 // the first error.
 func (s *Share) Settle(ctx context.Context, store weir.Store) error {
 	s.mu.Lock()
-	now, o, _ := s.now()
+	now, o := max(s.o.Clock.Now().UnixMicro(), 0), s.outage
 	s.outage = nil
 	if s.o.Outage != nil {
 		s.over, _ = s.o.Outage()
 	}
 	s.mu.Unlock()
+	if o == nil {
+		return nil
+	}
 	var asks []weir.Ask
 	for _, p := range o.parts {
 		if p.allowed <= 0 || p.common {

@@ -84,8 +84,8 @@ func TestAShareIsAPartOfEachLimit(t *testing.T) {
 	}
 }
 
-// TestAMishapFindsNoShare: a call that fails alone is refused; one that turns out to be
-// the first of an outage is when that began.
+// TestAMishapFindsNoShare: a call that fails while the store is not given up is refused,
+// and an outage begins when it is.
 func TestAMishapFindsNoShare(t *testing.T) {
 	s := newStage(t, 2)
 	p := must(weir.NewPolicy("p", weir.PerSecond(100)))
@@ -98,6 +98,8 @@ func TestAMishapFindsNoShare(t *testing.T) {
 	s.clock.Advance(500 * time.Millisecond)
 	s.want(p, "k", 100, 0)
 	s.n, s.down = 2, true
+	s.want(p, "k", 100, 0)
+	s.clock.Advance(500 * time.Millisecond)
 	s.want(p, "k", 100, 25)
 	s.clock.Advance(time.Minute)
 	s.want(p, "k", 100, 50)
@@ -116,8 +118,175 @@ func TestNothingIsAllowedBetweenSettlingAndTheStore(t *testing.T) {
 	s.clock.Advance(time.Minute)
 	s.want(p, "k", 10, 0)
 	s.n++ // it failed again
+	s.want(p, "k", 10, 0)
 	s.clock.Advance(time.Minute)
 	s.want(p, "k", 10, 10)
+}
+
+// TestMishapsDoNotFillAShare: however long calls failed now and then, a share is empty
+// when the outage begins.
+func TestMishapsDoNotFillAShare(t *testing.T) {
+	s := newStage(t, 2)
+	s.down = false
+	p := must(weir.NewPolicy("p", weir.PerSecond(100)))
+	for range 600 {
+		s.want(p, "k", 1, 0)
+		s.clock.Advance(time.Second)
+	}
+	s.down = true
+	s.want(p, "k", 100, 0)
+}
+
+// TestOnlyATakeBeginsAnOutage: what people do between outages must not fill the next.
+func TestOnlyATakeBeginsAnOutage(t *testing.T) {
+	s := newStage(t, 1)
+	share := tier.NewShare(tier.ShareOptions{Clock: s.clock})
+	s.share = share
+	p := must(weir.NewPolicy("p", weir.PerSecond(100)))
+	ask := []weir.Ask{{Policy: p, Key: []byte("k"), Cost: 1, At: s.clock.Now().UnixMicro()}}
+	if ok, _ := share.Peek(t.Context(), ask, make([]weir.Verdict, 1)); ok {
+		t.Error("a share is not empty")
+	}
+	_, _ = share.Adjust(t.Context(), ask), share.Reset(t.Context(), ask)
+	s.clock.Advance(time.Hour)
+	s.want(p, "k", 100, 0)
+	s.clock.Advance(time.Second)
+	s.want(p, "k", 200, 100)
+}
+
+// TestAMishapFindsNoPlaceAheadOfTime: a limit that may make one wait is no exception.
+func TestAMishapFindsNoPlaceAheadOfTime(t *testing.T) {
+	s := newStage(t, 2)
+	s.down = false
+	for _, l := range []weir.Limit{weir.PerSecond(100), {Quota: 100, Window: time.Second, Algorithm: weir.FixedWindow},
+		{Quota: 100, Window: time.Second, Algorithm: weir.LeakyQueue, Queue: 10}} {
+		p := must(weir.NewPolicy("p", l))
+		out := make([]weir.Verdict, 1)
+		if ok, _ := s.share.Take(t.Context(), []weir.Ask{{Policy: p, Key: []byte("k"), Cost: 1, Slack: 1 << 40}}, out); ok {
+			t.Errorf("%v: a call that failed alone was allowed: %+v", l.Algorithm, out[0])
+		}
+	}
+}
+
+// TestARefundOfAnEarlierOutageGivesNothing of what others have used since.
+func TestARefundOfAnEarlierOutageGivesNothing(t *testing.T) {
+	s := newStage(t, 1)
+	p := must(weir.NewPolicy("p", weir.PerHour(3)))
+	s.takes(p, "k", 1)
+	s.clock.Advance(time.Hour)
+	s.want(p, "k", 1, 1)
+	charged := s.clock.Now().UnixMicro()
+	if err := s.share.Settle(t.Context(), newBank(s.clock)); err != nil {
+		t.Fatal(err)
+	}
+	s.n++
+	s.clock.Advance(time.Second)
+	s.takes(p, "k", 1)
+	s.clock.Advance(time.Hour)
+	s.want(p, "k", 4, 3)
+	if err := s.share.Adjust(t.Context(), []weir.Ask{{Policy: p, Key: []byte("k"), Cost: -1, At: charged}}); err != nil {
+		t.Fatal(err)
+	}
+	s.want(p, "k", 1, 0)
+}
+
+// TestKeysThatHaveDrainedMakeRoom: a long outage sees more keys than it has places for.
+func TestKeysThatHaveDrainedMakeRoom(t *testing.T) {
+	s := newStage(t, 1) // 100 keys
+	p := must(weir.NewPolicy("p", weir.PerSecond(1)))
+	s.takes(p, "k", 1)
+	s.clock.Advance(time.Minute)
+	for round := range 5 {
+		for i := range 100 {
+			s.want(p, fmt.Sprint(round, "-", i), 2, 1)
+		}
+		if n := s.share.Stats().Keys; n > 100 {
+			t.Errorf("round %d: %d keys", round, n)
+		}
+		s.clock.Advance(2 * time.Second)
+	}
+}
+
+// TestRefusedKeysTakeNoPlace: who is refused anyway cannot take the place of others.
+func TestRefusedKeysTakeNoPlace(t *testing.T) {
+	s := newStage(t, 1)
+	p := must(weir.NewPolicy("p", weir.PerSecond(1)))
+	for i := range 10_000 {
+		s.takes(p, fmt.Sprint(i), 1)
+	}
+	if n := s.share.Stats().Keys; n != 0 {
+		t.Errorf("%d keys that were never allowed anything are kept", n)
+	}
+}
+
+// TestOutageAfterOutageAllowsNoMore: what is lost by dividing a limit does not add up
+// over many outages.
+func TestOutageAfterOutageAllowsNoMore(t *testing.T) {
+	const nodes = 10
+	for _, l := range []weir.Limit{{Quota: 190, Window: time.Second, Burst: 19}, {Quota: 190, Window: time.Second, Burst: 21},
+		{Quota: 190, Window: time.Second, Burst: 7}, {Quota: 19, Window: time.Second, Algorithm: weir.SlidingLog},
+		{Quota: 19, Window: time.Second, Algorithm: weir.FixedWindow}} {
+		t.Run(fmt.Sprint(l.Algorithm, l.Burst), func(t *testing.T) {
+			clock := new(weirtest.Clock)
+			bank := newBank(clock)
+			p := must(weir.NewPolicy("p", l))
+			var shares [nodes]*tier.Share
+			for i := range shares {
+				shares[i] = tier.NewShare(tier.ShareOptions{Live: func() int { return nodes }, Clock: clock})
+			}
+			more := *p.Params()
+			more.Cap += nodes
+			over, state, log := 0, algo.State{}, []algo.Entry(nil)
+			drain := func(s weir.Store) {
+				for {
+					ok, err := s.Take(t.Context(), []weir.Ask{{Policy: p, Key: []byte("k"), Cost: 1}}, make([]weir.Verdict, 1))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !ok {
+						return
+					}
+					now := clock.Now().UnixMicro()
+					var next algo.State
+					var v algo.Verdict
+					if more.Kind == algo.SlidingLog {
+						if next, v = algo.DecideLog(&more, state, log, now, 1); v.OK {
+							next, log = algo.Record(&more, next, log, 1)
+						}
+					} else {
+						next, v = algo.Decide(&more, state, now, 1, 0)
+					}
+					if state = next; !v.OK {
+						over++
+					}
+				}
+			}
+			// The worst instants: an outage begins when all has been used, and ends when each
+			// node has just been allowed a unit.
+			unit := (l.Window*nodes/time.Duration(l.Quota) + time.Microsecond).Truncate(time.Microsecond)
+			random := rand.New(rand.NewPCG(11, 13))
+			for range 100 {
+				drain(bank)
+				for range 1 + random.IntN(4) {
+					for _, s := range shares {
+						drain(s)
+					}
+					clock.Advance(unit)
+				}
+				for _, s := range shares {
+					drain(s)
+				}
+				for _, s := range shares {
+					if err := s.Settle(t.Context(), bank); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if over > 0 {
+				t.Errorf("%d units above the limit and one for each node", over)
+			}
+		})
+	}
 }
 
 func TestSettleChargesWhatStillCounts(t *testing.T) {
