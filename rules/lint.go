@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/algo"
@@ -19,6 +20,17 @@ func (d *Document) Lint() Problems {
 		l.logs()
 		l.effect()
 		l.unreachable()
+	}
+	return l.problems.sort()
+}
+
+// LintNodes returns warnings that [Document.Lint] cannot give, since they depend on
+// whether nodes share a store, such as Redis. The document must be valid.
+func (d *Document) LintNodes(shared bool) Problems {
+	var l linter
+	for i := range d.Rules {
+		l.r, l.path = &d.Rules[i], item("rules", i)
+		l.sharing(shared)
 	}
 	return l.problems.sort()
 }
@@ -127,6 +139,39 @@ func (l *linter) effect() {
 	if r.Body != "" && len(r.Message) > 0 {
 		l.warn("is not shown, since body replaces the whole answer", "message")
 	}
+}
+
+// busy is the rate, in units a second, from which one counter in a store is a burden
+// to it.
+const busy = 1000
+
+// sharing warns about a store setting that does not fit the store.
+func (l *linter) sharing(shared bool) {
+	if !slices.ContainsFunc(l.r.limits(), lendable) { // effect has warned
+		return
+	}
+	switch {
+	case !shared && l.r.Store == Fast:
+		l.warn("fast changes nothing: the memory store is not shared with other nodes, and is exact as it is", "store")
+	case shared && l.r.Store == Strict && weir.Mode(l.r.Mode) != weir.Off && l.r.keyedByNobody() &&
+		slices.ContainsFunc(l.r.limits(), func(limit Limit) bool { return lendable(limit) && limit.fast() }):
+		l.warn(fmt.Sprintf("many clients share this counter, and each of %d requests a second or more waits for the store; store: fast lets nodes decide by themselves most of the time, and allows no more", busy), "key")
+	}
+}
+
+// fast is whether the limit allows busy units a second and more.
+func (l Limit) fast() bool {
+	const each = time.Second / busy // for one unit
+	return l.Quota >= int64((l.Window+each-1)/each)
+}
+
+// keyedByNobody is whether the key has nothing that differs from client to client, so
+// that there are few counters, and busy ones.
+func (r *Rule) keyedByNobody() bool {
+	return !slices.ContainsFunc(r.Key, func(text string) bool {
+		p, err := parseKeyPart(text)
+		return err != nil || !slices.Contains([]string{"global", "rule", "method", "host"}, p.kind)
+	})
 }
 
 // lendable is whether a store may lend the limit's units ahead.

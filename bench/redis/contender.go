@@ -81,6 +81,7 @@ type Setup struct {
 	Rules    int  // rules that each request is decided by
 	Fast     bool // lend units ahead
 	Refusals bool // remember refusals
+	Breaker  bool // wait 50 ms at most, and not at all while Redis is down
 }
 
 // Weir is a contender by that setup.
@@ -111,10 +112,11 @@ func (s Setup) policies(l Limit) ([]*weir.Policy, error) {
 
 // Node is what one process has: a client, the store, and its tiers.
 type Node struct {
-	Store  *weirredis.Store
-	client *weirrueidis.Client
-	lease  *tier.Lease
-	top    weir.Store
+	Store   *weirredis.Store
+	client  *weirrueidis.Client
+	lease   *tier.Lease
+	breaker *tier.Breaker
+	top     weir.Store
 }
 
 // OpenNode opens one.
@@ -123,10 +125,19 @@ func OpenNode(addr string, s Setup) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{client: c, Store: weirredis.New(c, weirredis.Options{Timeout: 5 * time.Second, Batch: s.Batch})}
-	n.top = n.Store
+	o := weirredis.Options{Timeout: 5 * time.Second, Batch: s.Batch}
+	if s.Breaker {
+		o.Timeout = 50 * time.Millisecond
+	}
+	n := &Node{client: c, Store: weirredis.New(c, o)}
+	var store weir.Lender = n.Store
+	if s.Breaker {
+		n.breaker = tier.NewBreaker(n.Store, tier.BreakerOptions{})
+		store = n.breaker
+	}
+	n.top = store
 	if s.Fast {
-		n.lease = tier.NewLease(n.Store, tier.LeaseOptions{})
+		n.lease = tier.NewLease(store, tier.LeaseOptions{})
 		n.top = n.lease
 	}
 	if s.Refusals {
@@ -139,6 +150,9 @@ func OpenNode(addr string, s Setup) (*Node, error) {
 func (n *Node) Close() {
 	if n.lease != nil {
 		_ = n.lease.Close(context.Background()) // what is lost, Redis forgets
+	}
+	if n.breaker != nil {
+		n.breaker.Close()
 	}
 	n.client.Close()
 }

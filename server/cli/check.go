@@ -3,11 +3,15 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rules"
+	"github.com/weirhq/weir/server/config"
 	"github.com/weirhq/weir/server/daemon"
+	"github.com/weirhq/weir/tier"
 	"github.com/weirhq/weir/weirhttp"
 )
 
@@ -21,7 +25,9 @@ alone. Every problem is printed on a line of its own,
   FILE:LINE:COL: PATH: what is wrong and what to do
 
 and warnings, which do not fail the check, on the standard error. If there are no
-problems, each rule is printed with the most that it really allows.`,
+problems, each rule is printed with the most that it really allows. If the
+configuration names a store that nodes share, what it keeps among them follows,
+and what it allows while the store cannot be asked.`,
 		Example: text(`
 			weir check weir.yaml
 			weir check rules/*.yaml`),
@@ -30,21 +36,18 @@ problems, each rule is printed with the most that it really allows.`,
 			var good []func() // prints the bounds of a file
 			for _, file := range files {
 				conf, set, err := daemon.Load(c.Context(), file)
+				var program *rules.Program[*weirhttp.Request]
 				if err == nil {
-					_, err = rules.Compile(set, weirhttp.Binding())
+					program, err = rules.Compile(set, weirhttp.Binding())
 				}
 				if err != nil {
 					report(s, file, err)
 					continue
 				}
-				warnings := conf.Warn()
-				if conf.RulesFile != "" {
-					warnings = append(warnings, set.Lint()...)
-				}
-				for _, w := range warnings {
+				for _, w := range doubts(conf, set) {
 					fmt.Fprintln(s.Err, w)
 				}
-				good = append(good, func() { bounds(s, file, set) })
+				good = append(good, func() { bounds(s, file, conf, set, program.Ruleset.Rules) })
 			}
 			if len(good) < len(files) {
 				return errSaid
@@ -73,8 +76,22 @@ func report(s Streams, file string, err error) {
 	}
 }
 
-// bounds prints what each rule really keeps (case B07).
-func bounds(s Streams, file string, set *rules.Document) {
+// doubts are the warnings about a configuration and its rules.
+func doubts(conf *config.Config, set *rules.Document) rules.Problems {
+	warnings := conf.Warn()
+	if conf.RulesFile != "" {
+		warnings = append(warnings, set.Lint()...)
+	}
+	// Rules that stand alone may be meant for any store.
+	if conf.RulesFile != "" || conf.Gateway != nil || conf.Admin != nil || conf.Store.Redis != nil {
+		warnings = append(warnings, set.LintNodes(conf.Store.Redis != nil)...)
+	}
+	return warnings
+}
+
+// bounds prints what each rule really keeps (case B07), and among nodes, if they share
+// a store.
+func bounds(s Streams, file string, conf *config.Config, set *rules.Document, compiled []weir.Rule[*weirhttp.Request]) {
 	p := newPaint(s.Out)
 	fmt.Fprintf(s.Out, "%s: %s\n", file, p.good(fmt.Sprintf("ok, %d rules", len(set.Rules))))
 	widest := 0
@@ -86,6 +103,8 @@ func bounds(s Streams, file string, set *rules.Document) {
 		kept := r.Bounds()
 		if len(kept) == 0 {
 			kept = []string{"unlimited"}
+		} else if conf.Store.Redis != nil {
+			kept = among(&compiled[i], kept)
 		}
 		for n, text := range kept {
 			name := r.Name
@@ -95,4 +114,48 @@ func bounds(s Streams, file string, set *rules.Document) {
 			fmt.Fprintf(s.Out, "  %-*s  %s\n", widest, name, text)
 		}
 	}
+}
+
+// among puts below the bounds of a rule's limits what is kept of them among nodes. One
+// line is enough for limits that are kept alike.
+func among(r *weir.Rule[*weirhttp.Request], bounds []string) (lines []string) {
+	if r.Mode == weir.Off {
+		return bounds
+	}
+	last := ""
+	for i, bound := range bounds {
+		text := "nodes: " + promise(r, r.Limits[i])
+		if last != "" && text != last {
+			lines = append(lines, last)
+		}
+		lines, last = append(lines, bound), text
+	}
+	lines = append(lines, last)
+	if r.Mode == weir.Enforce {
+		lines = append(lines, "outage: "+outage(r))
+	}
+	return lines
+}
+
+// promise says what nodes that share a store keep of a limit.
+func promise(r *weir.Rule[*weirhttp.Request], l weir.Limit) string {
+	p, err := weir.NewPolicy(r.Name, l)
+	if err != nil || !r.Fast { // a compiled rule has no limit that is none
+		return "strict: exact, never above, all nodes together"
+	}
+	p.Fast = true
+	return tier.Promise(p)
+}
+
+// outage says what a rule allows while the store that nodes share cannot be asked.
+func outage(r *weir.Rule[*weirhttp.Request]) string {
+	switch {
+	case r.OnOutage == weir.FailOpen:
+		return "open: allows everything"
+	case r.OnOutage == weir.FailClosed:
+		return "closed: refuses everything, with 503"
+	case slices.ContainsFunc(r.Limits, func(l weir.Limit) bool { return l.Quota == 0 }):
+		return "local: refuses everything, as ever"
+	}
+	return "local: the limit ÷ nodes, at least 1 per window, so at most the limit + 1 for each node"
 }

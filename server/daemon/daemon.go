@@ -188,6 +188,7 @@ func (d *Daemon) limit() error {
 	if d.running.RulesFile != "" {
 		d.warn(d.rules.Lint())
 	}
+	d.warn(d.rules.LintNodes(d.shared != nil))
 	return nil
 }
 

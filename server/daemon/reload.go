@@ -97,6 +97,7 @@ func (d *Daemon) apply(set *rules.Document) error {
 		d.log.Info("changed", "change", c.String())
 	}
 	d.warn(set.Lint())
+	d.warn(set.LintNodes(d.shared != nil))
 	return nil
 }
 

@@ -42,6 +42,9 @@ func run(ctx context.Context, runs int, each time.Duration, keys int) error {
 	if err := steady(ctx, s, 3*each); err != nil {
 		return err
 	}
+	if err := stall(ctx, s); err != nil {
+		return err
+	}
 	if keys == 0 {
 		return nil
 	}
@@ -146,6 +149,30 @@ func steady(ctx context.Context, s *redis.Server, each time.Duration) error {
 			}
 			fmt.Printf("| %s | %d | %.0f | %.0f | %.4f |\n", row.name, nodes, r.Offered, r.Allowed, r.Calls)
 		}
+	}
+	return nil
+}
+
+// stall prints how long callers wait for a server that stands still for two seconds.
+func stall(ctx context.Context, s *redis.Server) error {
+	const callers = 3000
+	fmt.Printf("\n### Redis stands still for 2 s, %d callers\n\n"+
+		"| | longest wait | in the second second, longest | and 99 %% |\n| --- | --: | --: | --: |\n", callers)
+	keys := redis.Keys(10_000, 16)
+	for _, c := range []redis.Contender{redis.Rivals()[0], redis.Weir("weir, 50 ms", redis.Setup{Breaker: true})} {
+		if err := s.Empty(ctx); err != nil {
+			return err
+		}
+		take, done, err := c.Open(s.Addr, redis.Plenty)
+		if err != nil {
+			return err
+		}
+		r, err := redis.MeasureStall(ctx, s, take, callers, keys, 2*time.Second)
+		done()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("| %s | %.1f ms | %.3f ms | %.3f ms |\n", c.Name, micro(r.Longest)/1000, micro(r.Later)/1000, micro(r.P99)/1000)
 	}
 	return nil
 }
