@@ -47,8 +47,9 @@ bench: ## measure Memory and Limiter beside other limiters, in one run (about te
 bench-redis: ## measure Redis beside other limiters on it, in one run (about ten minutes)
 	cd bench && $(GO) run ./cmd/redis
 
-chaos: tools ## let Redis and nodes die in every way under load, for minutes, and write docs/reliability-table.md
-	cd chaos && $(GO) test -count=1 -timeout 60m -v . -span $${SPAN:-5s} -report ../docs/reliability-table.md
+chaos: tools ## let Redis and nodes die in every way under load, for minutes, and write dist/chaos.md
+	mkdir -p dist
+	cd chaos && $(GO) test -count=1 -timeout 60m -v . -span $${SPAN:-5s} -report ../dist/chaos.md
 
 replay: build ## replay the 10,000 requests of testdata/access.log through examples/access-log.yaml
 	bin/weir replay --rules examples/access-log.yaml testdata/access.log
