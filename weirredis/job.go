@@ -50,7 +50,6 @@ type job struct {
 
 	state atomic.Uint32
 	done  chan struct{} // of one place; filled once, when state becomes finished
-	timer *time.Timer   // ends its caller's wait in the queue
 	next  *job          // in the same run of a batch
 }
 
@@ -68,8 +67,7 @@ type pool struct{ jobs sync.Pool }
 func (p *pool) get(v verb, n int) *job {
 	j, _ := p.jobs.Get().(*job)
 	if j == nil {
-		j = &job{done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-		j.timer.Stop()
+		j = &job{done: make(chan struct{}, 1)}
 	}
 	j.verb, j.allowed, j.err, j.next = v, false, nil, nil
 	j.state.Store(waiting)

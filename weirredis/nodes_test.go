@@ -71,10 +71,10 @@ func TestARedisThatForgotIsNoticedOnce(t *testing.T) {
 	var calls atomic.Int32
 	n, _ := node(t, addr, func() { calls.Add(1) })
 	by := dial(t, addr)
-	there := func() bool { return by.do(t, "EXISTS", n.keys[1]) == "1" }
+	there := func() bool { return by.do(t, "EXISTS", n.keys[2]) == "1" }
 	until(t, "a birth", there)
 	by.do(t, "SCRIPT", "FLUSH")
-	by.do(t, "DEL", n.keys[0], n.keys[1])
+	by.do(t, "DEL", n.keys[0], n.keys[2])
 	until(t, "the loss", func() bool { return n.Losses() == 1 && calls.Load() == 1 })
 	until(t, "a birth", there)
 	if n.Losses() != 1 {

@@ -186,7 +186,7 @@ func (w *walk) batch() {
 			j = w.drawPlain()
 		}
 		times := 1
-		if w.rand.IntN(2) == 0 && !plain {
+		if w.rand.IntN(2) == 0 && !(plain && len(j.asks) > 1) {
 			times += w.rand.IntN(20)
 		}
 		for range times {

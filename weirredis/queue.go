@@ -123,10 +123,7 @@ func (s *Store) submit(ctx context.Context, j *job) error {
 		}
 		<-j.done
 	default:
-		j.timer.Reset(s.timeout)
-		err := s.await(ctx, j)
-		j.timer.Stop()
-		if err != nil {
+		if err := await(ctx, j); err != nil {
 			if j.leave() {
 				s.stats.left.Add(1)
 				return err
@@ -142,13 +139,18 @@ func (s *Store) submit(ctx context.Context, j *job) error {
 	return nil
 }
 
-// await returns nil when the job is finished, or why the caller waits no longer.
-func (s *Store) await(ctx context.Context, j *job) error {
+// await returns nil when the job is finished, or why the caller waits no longer. A job
+// needs no timer of its own: calls under way end by the deadline of the oldest job in
+// them, which is older than all that wait, and then what has waited for too long is
+// finished by pick.
+func await(ctx context.Context, j *job) error {
+	if ctx.Done() == nil {
+		<-j.done
+		return nil
+	}
 	select {
 	case <-j.done:
 		return nil
-	case <-j.timer.C:
-		return ErrTimeout
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -170,11 +172,16 @@ func (s *Store) pick(r *runner) bool {
 			return false
 		}
 		kept := r.jobs[:0]
+		dead := time.Now().Add(-s.timeout)
 		for _, j := range r.jobs {
-			if j.state.CompareAndSwap(waiting, taken) {
-				kept = append(kept, j)
-			} else {
+			switch {
+			case !j.state.CompareAndSwap(waiting, taken):
 				s.pool.put(j)
+			case j.born.Before(dead):
+				s.stats.left.Add(1)
+				s.pool.finish(j, ErrTimeout)
+			default:
+				kept = append(kept, j)
 			}
 		}
 		if r.jobs = kept; len(kept) > 0 {

@@ -92,7 +92,7 @@ type Stats struct {
 	Lost        uint64 // batches that were not answered in time
 	Mirror      uint64 // batches whose answer was not that of the arithmetic: ErrMirror
 	Full        uint64 // calls refused because the queue was full
-	Left        uint64 // callers who left the queue
+	Left        uint64 // jobs that left the queue undone: their caller did, or their time was over
 	Refunds     uint64 // reservations given back, in a Cluster
 	RefundsLost uint64 // of them, those that may have failed: they stay charged
 	Waiting     int    // calls in the queue now

@@ -74,7 +74,7 @@ local function expiry(s_at, left)
 end
 
 -- By far the most batches ask for single units of buckets, each of a key of its own,
--- for requests of one rule or of several. They are decided here, in one pass: what
+-- for requests of one rule or of several, or for so many equal requests of one. They are decided here, in one pass: what
 -- stands below costs more to set up than this takes. Anything unusual ends the attempt
 -- before a key is written, and then that decides. The arithmetic is that of drain,
 -- room, ticks and charge.
@@ -83,9 +83,10 @@ local function plain()
   local i, requests, finish = 0, 0, #batch
   while at <= finish do
     local verb, c1, c2, lo, hi, k1, k2, p1, p2, flags = byte(batch, at, at + 9)
-    if verb ~= 1 or c2 ~= 0 or lo ~= 1 or hi ~= 0 then return end
+    local runs = lo + 256 * hi
+    if verb ~= 1 or c2 ~= 0 or runs > 1 and c1 > 1 then return end
     at = at + 10
-    local first, ok = i + 1, true
+    local first, ok, count = i + 1, true, 1
     for ask = 1, c1 do
       if ask > 1 then
         k1, k2, p1, p2, flags = byte(batch, at, at + 4)
@@ -117,7 +118,8 @@ local function plain()
       local left = p.cap - used
       if prev > 0 then left = left - 1 end
       if left >= 1 then
-        used = used + 1
+        count = min(runs, left)
+        used = used + count
         local parts = used * unit + prev
         if parts >= EXACT or used > MAX then return end
         local rest = parts % drain
@@ -132,7 +134,7 @@ local function plain()
     end
     requests = requests + 1
     if ok then
-      allowed[requests] = '\1\0'
+      allowed[requests] = count == 1 and '\1\0' or pack('<I2', count)
     else
       allowed[requests] = '\0\0'
       for k = first, i do texts[k] = nil end
