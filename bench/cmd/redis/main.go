@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	runs := flag.Int("runs", 3, "measurements of each cell, of which the median is printed")
+	runs := flag.Int("runs", 3, "measurements of each cell, of which the median is printed; 0 only weighs")
 	each := flag.Duration("each", time.Second, "time of one measurement")
 	keys := flag.Int("keys", 100_000, "live keys of a weighing; 0 leaves it out")
 	flag.Parse()
@@ -34,16 +34,10 @@ func run(ctx context.Context, runs int, each time.Duration, keys int) error {
 	}
 	defer s.Close()
 	fmt.Printf("%s, %s/%s, %d processors\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
-	for _, t := range tables() {
-		if err := t.print(ctx, s, runs, each); err != nil {
+	if runs > 0 {
+		if err := measure(ctx, s, runs, each); err != nil {
 			return err
 		}
-	}
-	if err := steady(ctx, s, 3*each); err != nil {
-		return err
-	}
-	if err := stall(ctx, s); err != nil {
-		return err
 	}
 	if keys == 0 {
 		return nil
@@ -57,6 +51,19 @@ func run(ctx context.Context, runs int, each time.Duration, keys int) error {
 		fmt.Printf("| %s | %.0f | %d |\n", w.What, w.BytesPerKey, w.Name)
 	}
 	return nil
+}
+
+// measure prints all that is about time.
+func measure(ctx context.Context, s *redis.Server, runs int, each time.Duration) error {
+	for _, t := range tables() {
+		if err := t.print(ctx, s, runs, each); err != nil {
+			return err
+		}
+	}
+	if err := steady(ctx, s, 3*each); err != nil {
+		return err
+	}
+	return stall(ctx, s)
 }
 
 // table is one scenario.
