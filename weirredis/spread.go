@@ -3,8 +3,10 @@ package weirredis
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/algo"
 )
 
 // In a Cluster the keys of one call lie in one slot, and all keys of an identity do. A
@@ -14,6 +16,14 @@ import (
 
 // spread takes or peeks asks in parts, each of which is decided together.
 func (s *Store) spread(ctx context.Context, v verb, asks []weir.Ask, out []weir.Verdict, parts [][]int) (bool, error) {
+	if v == take && slices.ContainsFunc(asks, irrevocable) {
+		if allowed, err := s.spread(ctx, peek, asks, out, parts); err != nil || !allowed {
+			if err == nil {
+				err = s.watch(ctx, asks, out)
+			}
+			return false, err
+		}
+	}
 	jobs := make([]*job, len(parts))
 	errs := make([]error, len(parts))
 	for i, part := range parts {
@@ -40,6 +50,33 @@ func (s *Store) spread(ctx context.Context, v verb, asks []weir.Ask, out []weir.
 		}
 	}
 	return allowed && err == nil, err
+}
+
+// irrevocable is whether an ask may be charged what cannot be given back: a place in a
+// later fixed window, for which the window now is forgotten. A request with such an ask
+// is looked at first and charged only if all allow it, so that others may still come
+// between, but it does not undo itself.
+func irrevocable(a weir.Ask) bool {
+	return a.Slack > 0 && !a.Shadow && a.Policy.Params().Kind == algo.FixedWindow
+}
+
+// watch charges the shadow asks of a request that is refused.
+func (s *Store) watch(ctx context.Context, asks []weir.Ask, out []weir.Verdict) error {
+	var shadows []weir.Ask
+	var at []int
+	for i := range asks {
+		if asks[i].Shadow {
+			shadows, at = append(shadows, asks[i]), append(at, i)
+		}
+	}
+	answers := make([]weir.Verdict, len(shadows))
+	if _, err := s.decide(ctx, take, shadows, answers); err != nil {
+		return err
+	}
+	for k, i := range at {
+		out[i] = answers[k]
+	}
+	return nil
 }
 
 // giveBack returns what was reserved for a request that is refused. A shadow ask is
