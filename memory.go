@@ -195,7 +195,7 @@ func (m *Memory) takeOne(a *Ask, v *Verdict) bool {
 			s.set(e, next, a.Policy.params.Kind, expiry(next, answer.Reset, now))
 		}
 		s.mu.Unlock()
-		v.set(answer, max(now, next.At))
+		*v = VerdictOf(answer, max(now, next.At))
 		return answer.OK || a.Shadow
 	}
 	var w pending

@@ -77,7 +77,7 @@ func (w *pending) judge(a *Ask, now int64, v *Verdict) {
 	default:
 		w.next, answer = a.Policy.decide(w.state, now, a.Cost, a.Slack)
 	}
-	v.set(answer, max(now, w.next.At))
+	*v = VerdictOf(answer, max(now, w.next.At))
 	v.Spilled = w.spilt
 }
 

@@ -43,14 +43,16 @@ type Verdict struct {
 	Spilled bool
 }
 
-// set writes the arithmetic's answer.
-func (v *Verdict) set(a algo.Verdict, at int64) {
-	*v = Verdict{OK: a.OK, At: at, Reset: a.Reset, Remaining: a.Remaining}
+// VerdictOf is the answer of the arithmetic, given at an instant: for stores that decide
+// by package algo.
+func VerdictOf(a algo.Verdict, at int64) Verdict {
+	v := Verdict{OK: a.OK, At: at, Reset: a.Reset, Remaining: a.Remaining}
 	if a.OK {
 		v.Wait = a.Wait
 	} else {
 		v.Retry = a.Wait
 	}
+	return v
 }
 
 // A Store keeps the state of keys, owns the clock its decisions use, and

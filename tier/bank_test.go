@@ -68,12 +68,7 @@ func (b *bank) judge(ctx context.Context, asks []weir.Ask, out []weir.Verdict, t
 		a := &asks[i]
 		h := b.of(a.Policy, a.Key)
 		s, v := h.decide(a.Policy.Params(), now, a.Cost, a.Slack)
-		out[i] = weir.Verdict{OK: v.OK, At: max(now, s.At), Reset: v.Reset, Remaining: v.Remaining}
-		if v.OK {
-			out[i].Wait = v.Wait
-		} else {
-			out[i].Retry = v.Wait
-		}
+		out[i] = weir.VerdictOf(v, max(now, s.At))
 		allowed = allowed && (v.OK || a.Shadow)
 	}
 	for i := range asks {

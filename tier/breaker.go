@@ -121,24 +121,21 @@ func (b *Breaker) Stats() BreakerStats {
 	return BreakerStats{Open: b.open.Load(), Opened: int64(b.turn.Load()), Probes: b.probes.Load(), Rejected: b.rejected.Load()}
 }
 
-// pass begins a call, or says that there is none.
-func (b *Breaker) pass() (turn uint64, err error) {
-	turn = b.turn.Load()
+// call makes a call for a key, or none if the breaker is open.
+func (b *Breaker) call(key []byte, do func() error) error {
+	turn := b.turn.Load()
 	if b.open.Load() {
 		b.rejected.Add(1)
-		return 0, ErrOpen
+		return ErrOpen
 	}
-	return turn, nil
-}
-
-// passed ends a call.
-func (b *Breaker) passed(turn uint64, err error, key []byte) {
+	err := do()
 	switch {
 	case err == nil:
 		b.succeeded.Add(1)
 	case errors.Is(err, weir.ErrUnavailable):
 		b.fail(turn, key)
 	}
+	return err
 }
 
 // fail counts a failure, and opens if it is one too many.
@@ -229,24 +226,20 @@ func keyOf(asks []weir.Ask) []byte {
 }
 
 // Take implements [weir.Store].
-func (b *Breaker) Take(ctx context.Context, asks []weir.Ask, out []weir.Verdict) (bool, error) {
-	turn, err := b.pass()
-	if err != nil {
-		return false, err
-	}
-	allowed, err := b.inner.Take(ctx, asks, out)
-	b.passed(turn, err, keyOf(asks))
+func (b *Breaker) Take(ctx context.Context, asks []weir.Ask, out []weir.Verdict) (allowed bool, err error) {
+	err = b.call(keyOf(asks), func() (err error) {
+		allowed, err = b.inner.Take(ctx, asks, out)
+		return err
+	})
 	return allowed, err
 }
 
 // Peek implements [weir.Store].
-func (b *Breaker) Peek(ctx context.Context, asks []weir.Ask, out []weir.Verdict) (bool, error) {
-	turn, err := b.pass()
-	if err != nil {
-		return false, err
-	}
-	allowed, err := b.inner.Peek(ctx, asks, out)
-	b.passed(turn, err, keyOf(asks))
+func (b *Breaker) Peek(ctx context.Context, asks []weir.Ask, out []weir.Verdict) (allowed bool, err error) {
+	err = b.call(keyOf(asks), func() (err error) {
+		allowed, err = b.inner.Peek(ctx, asks, out)
+		return err
+	})
 	return allowed, err
 }
 
@@ -267,16 +260,6 @@ func (b *Breaker) Lend(ctx context.Context, loans []weir.Loan, out []weir.Grant)
 		key = loans[0].Key
 	}
 	return b.call(key, func() error { return b.inner.Lend(ctx, loans, out) })
-}
-
-func (b *Breaker) call(key []byte, do func() error) error {
-	turn, err := b.pass()
-	if err != nil {
-		return err
-	}
-	err = do()
-	b.passed(turn, err, key)
-	return err
 }
 
 // Hold implements [weir.Holder] for a store that does.

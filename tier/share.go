@@ -278,12 +278,8 @@ func (s *Share) judge(asks []weir.Ask, out []weir.Verdict, take bool) (allowed b
 		part := s.portion(o, &weir.Ask{Policy: a.Policy, Key: a.Key}, now)
 		parts = append(parts, part)
 		state, v := part.decide(now, a.Cost, slack)
-		out[i] = weir.Verdict{OK: v.OK, At: max(now, state.At), Remaining: v.Remaining, Reset: v.Reset, Spilled: part.common}
-		if v.OK {
-			out[i].Wait = v.Wait
-		} else {
-			out[i].Retry = v.Wait
-		}
+		out[i] = weir.VerdictOf(v, max(now, state.At))
+		out[i].Spilled = part.common
 		allowed = allowed && (v.OK || a.Shadow)
 	}
 	for i := range asks {

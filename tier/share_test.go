@@ -342,6 +342,10 @@ func TestKeysOfAShareAreBounded(t *testing.T) {
 	if got > 100+1024 {
 		t.Errorf("%d keys of 10,000 were allowed one each, and have no more than 1124 places", got)
 	}
+	out := make([]weir.Verdict, 1)
+	if _, err := s.share.Peek(t.Context(), []weir.Ask{{Policy: p, Key: []byte("one more"), Cost: 1}}, out); err != nil || !out[0].Spilled {
+		t.Errorf("a key beyond the bound: %+v, %v; it is to say that it shares a place", out[0], err)
+	}
 }
 
 func TestRulesOfAShareAreAllOrNothing(t *testing.T) {

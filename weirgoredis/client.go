@@ -5,9 +5,7 @@ package weirgoredis
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -18,55 +16,20 @@ import (
 	"github.com/weirhq/weir/weirredis"
 )
 
-// Options say where Redis is and how it is spoken to.
-type Options struct {
-	// Addresses are HOST:PORT of the server, of Sentinels if Master is set, or of some
-	// nodes of a Cluster.
-	Addresses []string
-	// Username and Password authenticate; the zero values do not.
-	Username, Password string
-	// TLS is used if not nil, for Sentinels too.
-	TLS *tls.Config
-	// Database is what SELECT takes. A Cluster has only 0.
-	Database int
-	// Master is the name by which Sentinels know the server.
-	Master string
-	// SentinelUsername and SentinelPassword authenticate to Sentinels.
-	SentinelUsername, SentinelPassword string
-	// Cluster is whether the addresses are those of a Cluster.
-	Cluster bool
-	// DialTimeout bounds connecting, without the greeting; 200 ms if 0.
-	DialTimeout time.Duration
-	// Connections is how many connections to each server carry calls; 16 if 0, which is
-	// as many as a Store has calls under way. Each carries one Run at a time.
-	Connections int
-}
+// Options say where Redis is and how it is spoken to; see New.
+type Options = weirredis.ClientOptions
 
 // ErrOptions is wrapped by what New says of options that contradict each other.
-var ErrOptions = errors.New("weirgoredis: these options cannot be")
+var ErrOptions = weirredis.ErrClientOptions
 
-func (o *Options) check() error {
-	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrOptions, what) }
-	switch {
-	case len(o.Addresses) == 0:
-		return wrong("Addresses is empty; name at least one, such as 127.0.0.1:6379")
-	case o.Cluster && o.Master != "":
-		return wrong("a Cluster has no Sentinels, so leave Master out")
-	case o.Cluster && o.Database != 0:
-		return wrong("a Cluster has database 0 alone")
-	case !o.Cluster && o.Master == "" && len(o.Addresses) > 1:
-		return wrong("several Addresses need Cluster, or the name of a Master if they are Sentinels")
-	case o.Connections < 0 || o.Connections > 1<<10:
-		return wrong(fmt.Sprintf("Connections %d is not within 0 and 1024", o.Connections))
-	}
-	return nil
-}
+// most is how many connections to a server there can be.
+const most = 1 << 10
 
 // patience is how long a connection may say nothing before it is given up.
 const patience = time.Second
 
 // client makes that of go-redis.
-func (o *Options) client() redis.UniversalClient {
+func client(o *Options) redis.UniversalClient {
 	u := redis.UniversalOptions{
 		Addrs:    slices.Clone(o.Addresses), // go-redis appends to it
 		Username: o.Username, Password: o.Password, TLSConfig: o.TLS, DB: o.Database,
@@ -84,9 +47,6 @@ func (o *Options) client() redis.UniversalClient {
 		ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,
 		PoolSize: o.Connections, PipelinePoolSize: -1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
-	if u.DialTimeout <= 0 {
-		u.DialTimeout = 200 * time.Millisecond
 	}
 	if u.PoolSize == 0 {
 		u.PoolSize = 16
@@ -113,12 +73,14 @@ type Client struct {
 var _ weirredis.Client = (*Client)(nil)
 
 // New makes a client. It connects with the first call, so that Redis need not be there
-// yet; the error wraps ErrOptions.
+// yet; the error wraps ErrOptions. DialTimeout is without the greeting. Connections are
+// up to 1024, and 16 if 0, which is as many as a Store has calls under way; each carries
+// one Run at a time.
 func New(o Options) (*Client, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(most); err != nil {
 		return nil, err
 	}
-	c := &Client{cluster: o.Cluster, redis: o.client(), done: make(chan struct{})}
+	c := &Client{cluster: o.Cluster, redis: client(&o), done: make(chan struct{})}
 	c.close = sync.OnceValue(func() error {
 		close(c.done)
 		return c.redis.Close()

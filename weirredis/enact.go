@@ -130,7 +130,7 @@ func (e *enact) request(b *batch, j *job) {
 			d, without = h.decide(p, a, e.now)
 			at = max(at, h.state.At)
 		}
-		set(&v.Verdict, d, at)
+		v.Verdict = weir.VerdictOf(d, at)
 		v.without = without
 		j.allowed = j.allowed && (d.OK || a.shadow)
 	}
@@ -167,16 +167,6 @@ func (h *held) decide(p *algo.Params, a *ask, now int64) (d, without algo.Verdic
 	h.state = aged
 	_, d = algo.Decide(p, h.state, now, a.cost, a.slack)
 	return d, without
-}
-
-// set writes the arithmetic's answer.
-func set(v *weir.Verdict, d algo.Verdict, at int64) {
-	*v = weir.Verdict{OK: d.OK, At: at, Reset: d.Reset, Remaining: d.Remaining}
-	if d.OK {
-		v.Wait = d.Wait
-	} else {
-		v.Retry = d.Wait
-	}
 }
 
 // digest is what the script tells of a log.
@@ -229,7 +219,7 @@ func (e *enact) runLog(p *algo.Params, r request) (allowed int64) {
 			g = rest
 		}
 		d := g.decide(p, a.cost)
-		set(&v.Verdict, d, g.at)
+		v.Verdict = weir.VerdictOf(d, g.at)
 		v.without = g.without(p)
 		j.allowed = d.OK || a.shadow
 		switch {

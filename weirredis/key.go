@@ -18,13 +18,16 @@ import (
 // way would name them otherwise, and never misread these.
 const stateVersion = "1"
 
-// namer makes the names of keys.
+// namer makes the names of keys; an empty prefix is "weir".
 type namer struct {
 	head     string
 	policies sync.Map // policy ID → its part of a key
 }
 
 func newNamer(prefix string) *namer {
+	if prefix == "" {
+		prefix = "weir"
+	}
 	// A brace of the prefix would be the hash tag in place of the identity.
 	return &namer{head: strings.NewReplacer("{", "(", "}", ")").Replace(prefix) + ":{"}
 }

@@ -3,9 +3,7 @@ package weirredis
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha1"
 	_ "embed"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -16,6 +14,8 @@ import (
 
 //go:embed nodes.lua
 var nodesScript string
+
+var nodesSHA = hash(nodesScript)
 
 // NodesOptions are those of a Nodes.
 type NodesOptions struct {
@@ -56,9 +56,6 @@ const memoryOfNodes = time.Minute
 
 // NewNodes makes one. It does nothing before Run.
 func NewNodes(c Client, o NodesOptions) *Nodes {
-	if o.Prefix == "" {
-		o.Prefix = "weir"
-	}
 	if o.Every <= 0 {
 		o.Every = time.Second
 	}
@@ -103,18 +100,18 @@ func (n *Nodes) beat(ctx context.Context) {
 const (
 	// gatherEvery is how often a node that is back looks for the others.
 	gatherEvery = 20 * time.Millisecond
-	// GatherWithin is for how long Gather waits for nodes that do not come back: longer
+	// gatherWithin is for how long Gather waits for nodes that do not come back: longer
 	// than the breakers of tier wait between two probes.
-	GatherWithin = 3 * time.Second
+	gatherWithin = 3 * time.Second
 	// GatherSpread is by how much Gather returns earlier on one node than on another, if
 	// all come back.
 	GatherSpread = 5 * gatherEvery
 )
 
 // Gather tells the other nodes that this one can ask Redis again, and waits until all
-// that live have said so since, at most GatherWithin, and no longer than ctx.
+// that live have said so since, at most gatherWithin, and no longer than ctx.
 func (n *Nodes) Gather(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, GatherWithin)
+	ctx, cancel := context.WithTimeout(ctx, gatherWithin)
 	defer cancel()
 	var since int64
 	for {
@@ -163,8 +160,7 @@ func (n *Nodes) call(ctx context.Context, life time.Duration, asks bool, since i
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(n.every, time.Second))
 	defer cancel()
-	sum := sha1.Sum([]byte(nodesScript))
-	c := Call{Script: nodesScript, SHA1: hex.EncodeToString(sum[:]), Keys: n.keys,
+	c := Call{Script: nodesScript, SHA1: nodesSHA, Keys: n.keys,
 		Args: []string{n.id, strconv.FormatInt(life.Milliseconds(), 10), asking, strconv.FormatInt(since, 10)}}
 	n.client.Run(ctx, []*Call{&c})
 	if refusal(c.Err, "NOSCRIPT") {

@@ -348,7 +348,7 @@ func (w *walk) take(j *job, out []weir.Verdict) bool {
 		a := &j.asks[i]
 		var v algo.Verdict
 		next[i], v = w.decide(a, now, a.cost, a.slack)
-		set(&out[i], v, next[i].At)
+		out[i] = weir.VerdictOf(v, next[i].At)
 		allowed = allowed && (v.OK || a.shadow)
 	}
 	for i := range j.asks {

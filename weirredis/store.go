@@ -19,10 +19,13 @@ import (
 var script string
 
 // scriptSHA is the name that EVALSHA knows the script by.
-var scriptSHA = func() string {
+var scriptSHA = hash(script)
+
+// hash is the name of any script.
+func hash(script string) string {
 	sum := sha1.Sum([]byte(script))
 	return hex.EncodeToString(sum[:])
-}()
+}
 
 var (
 	// ErrTimeout is the error of a call that was not answered within Options.Timeout.
@@ -100,9 +103,6 @@ type Stats struct {
 
 // New makes a store on a client, which it does not close.
 func New(c Client, o Options) *Store {
-	if o.Prefix == "" {
-		o.Prefix = "weir"
-	}
 	if o.Timeout <= 0 {
 		o.Timeout = 50 * time.Millisecond
 	}

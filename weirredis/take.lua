@@ -1,7 +1,8 @@
 -- Decides a batch of requests on the states of their keys, in one step of Redis.
 --
--- The first half mirrors package algo: each function names the Go function that it
--- follows, and must be changed with it. The second half is the commit: all enforced
+-- A short way for the most frequent batches comes first. Then package algo is mirrored:
+-- each function names the Go function that it follows, and must be changed with it. The
+-- last part is the commit: all enforced
 -- asks of a request are charged, or none. The node that sent the batch gets the
 -- instant and the states as they were before it, and computes every answer from them
 -- by algo itself; how many of each run of requests were allowed is sent along, so
@@ -20,6 +21,7 @@ local pack, unpack_ = struct.pack, struct.unpack
 local MAX, EXACT = 4503599627370495, 9007199254740992 -- 2^52-1, 2^53
 
 local BUCKET, QUEUE, FIXED, FIRST, SLIDING, LOG = 1, 2, 3, 4, 5, 6
+local TAKE, PEEK, ADJUST, RESET = 1, 2, 3, 4
 
 local batch = ARGV[1]
 local now, _
@@ -84,7 +86,7 @@ local function plain()
   while at <= finish do
     local verb, c1, c2, lo, hi, k1, k2, p1, p2, flags = byte(batch, at, at + 9)
     local runs = lo + 256 * hi
-    if verb ~= 1 or c2 ~= 0 or runs > 1 and c1 > 1 then return end
+    if verb ~= TAKE or c2 ~= 0 or runs > 1 and c1 > 1 then return end
     at = at + 10
     local first, ok, count = i + 1, true, 1
     for ask = 1, c1 do
@@ -95,7 +97,7 @@ local function plain()
       i = i + 1
       if flags ~= 0 or k1 + 256 * k2 ~= i - 1 then return end
       local p, v = policies[p1 + 256 * p2 + 1], values[i]
-      if p.kind ~= 1 then return end
+      if p.kind ~= BUCKET then return end
       local unit, drain, t, used, prev = p.unit, p.drain, now, 0, 0
       if v then
         local code = byte(v, 1)
@@ -556,7 +558,6 @@ local function open(i, p)
   return s
 end
 
-local TAKE, PEEK, ADJUST, RESET = 1, 2, 3, 4
 local reply, logs = {pack('<I7', now)}, {}
 
 -- What a node must know of a log to answer for it: the units it holds, its instant,

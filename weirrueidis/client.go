@@ -5,9 +5,7 @@ package weirrueidis
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
@@ -20,56 +18,21 @@ import (
 	"github.com/weirhq/weir/weirredis"
 )
 
-// Options say where Redis is and how it is spoken to.
-type Options struct {
-	// Addresses are HOST:PORT of the server, of Sentinels if Master is set, or of some
-	// nodes of a Cluster.
-	Addresses []string
-	// Username and Password authenticate; the zero values do not.
-	Username, Password string
-	// TLS is used if not nil, for Sentinels too.
-	TLS *tls.Config
-	// Database is what SELECT takes. A Cluster has only 0.
-	Database int
-	// Master is the name by which Sentinels know the server.
-	Master string
-	// SentinelUsername and SentinelPassword authenticate to Sentinels.
-	SentinelUsername, SentinelPassword string
-	// Cluster is whether the addresses are those of a Cluster.
-	Cluster bool
-	// DialTimeout bounds connecting and the greeting; 200 ms if 0.
-	DialTimeout time.Duration
-	// Connections is how many connections to each server carry calls, rounded up to a
-	// power of two; 0 leaves it to rueidis, which takes one to four by the processors.
-	Connections int
-}
+// Options say where Redis is and how it is spoken to; see New.
+type Options = weirredis.ClientOptions
 
 // ErrOptions is wrapped by what New says of options that contradict each other.
-var ErrOptions = errors.New("weirrueidis: these options cannot be")
+var ErrOptions = weirredis.ErrClientOptions
 
-func (o *Options) check() error {
-	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrOptions, what) }
-	switch {
-	case len(o.Addresses) == 0:
-		return wrong("Addresses is empty; name at least one, such as 127.0.0.1:6379")
-	case o.Cluster && o.Master != "":
-		return wrong("a Cluster has no Sentinels, so leave Master out")
-	case o.Cluster && o.Database != 0:
-		return wrong("a Cluster has database 0 alone")
-	case !o.Cluster && o.Master == "" && len(o.Addresses) > 1:
-		return wrong("several Addresses need Cluster, or the name of a Master if they are Sentinels")
-	case o.Connections < 0 || o.Connections > 1<<8:
-		return wrong(fmt.Sprintf("Connections %d is not within 0 and 256", o.Connections))
-	}
-	return nil
-}
+// most is how many connections to a server there can be.
+const most = 1 << 8
 
 // topologyEvery is how often Sentinels are asked who the master is, for those who missed
 // that it was said.
 const topologyEvery = 2 * time.Second
 
-// rueidis translates the options.
-func (o *Options) rueidis() rueidis.ClientOption {
+// translate makes the options those of rueidis.
+func translate(o *Options) rueidis.ClientOption {
 	r := rueidis.ClientOption{
 		InitAddress: slices.Clone(o.Addresses), Username: o.Username, Password: o.Password, TLSConfig: o.TLS, SelectDB: o.Database,
 		ClientName: "weir",
@@ -86,9 +49,6 @@ func (o *Options) rueidis() rueidis.ClientOption {
 		ForceSingleClient: !o.Cluster && o.Master == "",
 	}
 	r.Dialer.Timeout, r.Dialer.KeepAlive = o.DialTimeout, time.Second
-	if o.DialTimeout <= 0 {
-		r.Dialer.Timeout = 200 * time.Millisecond
-	}
 	r.Sentinel.Dialer = r.Dialer
 	if o.Connections > 0 {
 		if r.PipelineMultiplex = bits.Len(uint(o.Connections - 1)); r.PipelineMultiplex == 0 {
@@ -122,12 +82,14 @@ type attempt struct {
 var _ weirredis.Client = (*Client)(nil)
 
 // New makes a client. It connects with the first call, so that Redis need not be there
-// yet; the error wraps ErrOptions.
+// yet; the error wraps ErrOptions. DialTimeout is with the greeting. Connections are up
+// to 256, rounded up to a power of two; 0 leaves it to rueidis, which takes one to four
+// by the processors.
 func New(o Options) (*Client, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(most); err != nil {
 		return nil, err
 	}
-	return &Client{cluster: o.Cluster, option: o.rueidis(), done: make(chan struct{})}, nil
+	return &Client{cluster: o.Cluster, option: translate(&o), done: make(chan struct{})}, nil
 }
 
 // Cluster implements [weirredis.Client].
